@@ -1,0 +1,84 @@
+# One command for a student: make grade. All the others: make help.
+.DEFAULT_GOAL := help
+.PHONY: help setup grade watch test check selfcheck starter mutants exploits soak bench report data release site FORCE
+
+# Given on the command line only: a variable K or OUT of the shell is somebody else's.
+A          =
+SUBMISSION = starter
+PROFILE    = cpu
+OUT        = .grade/latest
+K          =
+
+# The first Python that the course runs on; looked for only when .venv has to be made.
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
+	$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null && echo $$python && break; done)
+
+PY     := .venv/bin/python
+STAMP  := .venv/installed.json
+CHOICE  = $(foreach name,$(A),--assignment "$(name)")
+ONLY    = $(if $(K),-k "$(K)")
+NOT_YET = @echo "not yet: $(1)"; exit 2
+
+help: ## this table
+	@echo 'make TARGET [A="collectives ..."] [SUBMISSION=starter] [PROFILE=cpu|gpu] [OUT=.grade/latest] [K=words]'
+	@echo
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+	@echo
+	@echo '  A           assignments by name or number; all if empty      SUBMISSION  the folder to grade'
+	@echo '  PROFILE     gpu adds what only a GPU can show                OUT         where the report is written'
+	@echo '  K           only tests whose name contains this              PYTHON      which Python makes .venv'
+
+setup: $(STAMP) ## make .venv, or bring it up to date (every other target does so first)
+	@echo ".venv is ready."
+
+# An environment whose Python is gone is made again, whatever the stamp says.
+$(STAMP): pyproject.toml grader/install.py $(wildcard grader/constraints/*.txt) $(if $(wildcard $(PY)),,FORCE)
+	@test -n '$(PYTHON)' || { echo 'No Python 3.11, 3.12 or 3.13 was found (tried python3, python3.13, python3.12, python3.11, python).' >&2; \
+		echo 'Try: install one, or name it: make setup PYTHON=/path/to/python3.12' >&2; exit 2; }
+	@"$(PYTHON)" grader/install.py
+
+grade: $(STAMP) ## grade SUBMISSION: marks, and what to do next
+	@$(PY) -m grader.cli grade $(CHOICE) --submission "$(SUBMISSION)" --profile "$(PROFILE)" --out "$(OUT)" $(ONLY)
+
+watch: ## grade again whenever a file is saved
+	$(call NOT_YET,grading again whenever a file is saved)
+
+test: $(STAMP) ## the project's own tests
+	@$(PY) -m pytest $(ONLY)
+
+check: $(STAMP) ## lint, strict types, layers of the grader
+	@failed=0; \
+	echo 'ruff:' && $(PY) -m ruff check . || failed=1; \
+	echo 'mypy:' && $(PY) -m mypy || failed=1; \
+	echo 'import-linter:' && $(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()' || failed=1; \
+	exit $$failed
+
+selfcheck: $(STAMP) ## prove the course: solutions, starter, mutants, variants
+	@$(PY) -m grader.cli selfcheck $(CHOICE)
+
+starter: $(STAMP) ## write starter/ anew from solutions/
+	@$(PY) -m grader.cli starter
+
+mutants: $(STAMP) ## run every wrong answer: is it caught, and by the right law?
+	@$(PY) -m grader.cli mutants $(CHOICE) $(ONLY)
+
+exploits: ## run dishonest submissions
+	$(call NOT_YET,running dishonest submissions)
+
+soak: ## grade many times over, on a busy machine
+	$(call NOT_YET,grading many times over on a busy machine)
+
+bench: ## measure the grader and what it is compared with
+	$(call NOT_YET,measuring the grader beside its peers)
+
+report: ## render a stored report in another format
+	$(call NOT_YET,rendering a stored report as HTML or Markdown)
+
+data: $(STAMP) ## prepare the embedded corpus and its tokenizer
+	@$(PY) -m datasets.prepare
+
+release: ## build the students' bundle
+	$(call NOT_YET,building the students' bundle)
+
+site: ## build the course's pages
+	$(call NOT_YET,building the course's pages)
