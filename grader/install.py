@@ -1,6 +1,6 @@
 """Makes .venv for this checkout: `python3 grader/install.py`, which is what `make setup` runs. Standard library only.
 
-Can be read by Python 3.7, so that an old interpreter gets a sentence and not a SyntaxError.
+Can be read by Python 3.8, so that an old interpreter gets a sentence and not a SyntaxError.
 """
 
 from __future__ import annotations
@@ -127,10 +127,9 @@ def fingerprint(root: Path, name: str) -> str:
 def stamped(venv: Path) -> dict[str, str]:
     """The stamp's text, empty if there is none or it can't be read."""
     try:
-        stamp = json.loads((venv / STAMP).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return dict(json.loads((venv / STAMP).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
         return {}
-    return stamp if isinstance(stamp, dict) else {}
 
 
 def python_of(venv: Path) -> str:
@@ -145,9 +144,8 @@ def pip_of(venv: Path) -> list[str]:
 
 def version_inside(venv: Path) -> tuple[int, int] | None:
     """(major, minor) of the environment's Python; None if it doesn't run."""
-    probe = [python_of(venv), "-I", "-c", "import sys; print(*sys.version_info[:2])"]
     try:
-        major, minor = subprocess.run(probe, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout.split()
+        major, minor = subprocess.check_output([python_of(venv), "-Ic", "import sys; print(*sys.version_info[:2])"]).split()
     except (OSError, subprocess.CalledProcessError, ValueError):
         return None
     return int(major), int(minor)
@@ -155,7 +153,7 @@ def version_inside(venv: Path) -> tuple[int, int] | None:
 
 def reason_to_remake(venv: Path, name: str) -> str:
     """Why what lies at `venv` is of no use, "" if it can be kept; SetupError if it isn't ours to delete."""
-    if not venv.exists() and not venv.is_symlink():
+    if not venv.exists():
         return "there is none yet"
     if (venv / UNFINISHED).exists():
         return "the last set-up was stopped half-way"
@@ -165,11 +163,8 @@ def reason_to_remake(venv: Path, name: str) -> str:
     if version is None:
         return "its Python no longer runs"
     if not OLDEST <= version <= NEWEST:
-        raise SetupError(
-            CALLER,
-            f"{venv} is an environment of Python {version[0]}.{version[1]}; the course needs 3.11 to 3.13.\n"
-            f'Try: rm -r "{venv}", then make setup again.',
-        )
+        seen = f"{venv} is an environment of Python {version[0]}.{version[1]}; the course needs 3.11 to 3.13."
+        raise SetupError(CALLER, f'{seen}\nTry: rm -r "{venv}", then make setup again.')
     if stamped(venv).get("platform", name) != name:
         return f"it was made for {stamped(venv)['platform']}"
     return ""
@@ -195,8 +190,7 @@ def run(command: list[str], quiet: bool = False) -> tuple[int, str]:
 def explain(said: str) -> SetupError:
     """What pip's last words mean, who can mend it, and how."""
     for pattern, (exit_code, meaning) in MEANINGS.items():
-        found = re.search(pattern, said)
-        if found:
+        if found := re.search(pattern, said):
             words = {"what": "", "python": platform.python_version(), "machine": platform.machine(), **found.groupdict()}
             return SetupError(exit_code, meaning.format(**words))
     tail = "\n".join(said.strip().splitlines()[-5:])
@@ -207,20 +201,20 @@ def pip(venv: Path, root: Path, name: str, *arguments: str, quiet: bool = False)
     """Install under the platform's constraints; what pip said on standard error if it failed, "" if it didn't."""
     constraints = root / "grader/constraints" / f"{name}.txt"
     loudness = ["-q"] if quiet or not sys.stdout.isatty() else []  # pip's own progress bar is for a person
-    command = [*pip_of(venv), "install", "--no-input", *loudness, "-c", str(constraints), *arguments]
-    status, said = run(command, quiet)
+    status, said = run([*pip_of(venv), "install", "--no-input", *loudness, "-c", str(constraints), *arguments], quiet)
     return said or f"exit status {status}" if status else ""
 
 
 def make_venv(venv: Path, reason: str) -> None:
     """A new, empty environment in place of whatever was there."""
     print(f"Making .venv with Python {platform.python_version()} ({reason}).", flush=True)
-    if venv.is_symlink():
-        venv.unlink()
-    elif venv.exists():
-        shutil.rmtree(venv)
-    venv.mkdir()
+    venv.mkdir(exist_ok=True)
     (venv / UNFINISHED).touch()
+    for path in venv.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path.name != UNFINISHED:
+            path.unlink()
     status, said = run([sys.executable, "-I", "-m", "venv", str(venv)])
     if status:
         raise explain(said)
@@ -228,21 +222,18 @@ def make_venv(venv: Path, reason: str) -> None:
 
 def fill_venv(venv: Path, root: Path, name: str) -> None:
     """Install torch, then the project, editable, with all that it needs."""
-    if version_inside(venv) and run([*pip_of(venv), "--version"], quiet=True)[0]:
+    if run([*pip_of(venv), "--version"], quiet=True)[0]:
         run([python_of(venv), "-I", "-m", "ensurepip"])
     if name == "linux-cpu":
         print("Installing PyTorch without CUDA (about 200 MB) ...", flush=True)
         # Alone and first, so that the second index is asked for nothing else, and not at all where pip already knows such a build.
         alone = ("--no-deps", "torch")
-        if pip(venv, root, name, "--retries", "0", *alone, quiet=True):
-            said = pip(venv, root, name, "--extra-index-url", CPU_INDEX, *alone)
-            if said:
-                raise explain(said)
-    print("Installing the grader and what it needs ...", flush=True)
-    for arguments in (("setuptools",), ("--no-build-isolation", "-e", f"{root}[lm,dev]")):
-        said = pip(venv, root, name, *arguments)
-        if said:
+        known = not pip(venv, root, name, "--retries", "0", *alone, quiet=True)
+        if not known and (said := pip(venv, root, name, "--extra-index-url", CPU_INDEX, *alone)):
             raise explain(said)
+    print("Installing the grader and what it needs ...", flush=True)
+    if said := pip(venv, root, name, "setuptools") or pip(venv, root, name, "--no-build-isolation", "-e", f"{root}[lm,dev]"):
+        raise explain(said)
 
 
 def test_itself(venv: Path, root: Path) -> None:
@@ -270,14 +261,14 @@ def install(root: Path, name: str) -> None:
         fill_venv(venv, root, name)
     finally:
         if not isinstance(sys.exc_info()[1], KeyboardInterrupt):
-            (venv / UNFINISHED).unlink()  # pip undoes its own failures; only being killed leaves halves behind
+            (venv / UNFINISHED).unlink(missing_ok=True)  # pip undoes its own failures; only being killed leaves halves behind
     print(f"Installed in {time.monotonic() - begun:.0f} s. Self-test:", flush=True)
     test_itself(venv, root)
     (venv / STAMP).write_text(json.dumps({"fingerprint": wanted, "platform": name}) + "\n", encoding="utf-8")
 
 
-def wait_for_turn(root: Path) -> int:
-    """Hold the checkout's folder, so that two set-ups at once run one after the other; the descriptor that holds it."""
+def wait_for_turn(root: Path) -> None:
+    """Hold the checkout's folder until this process ends, so that two set-ups at once run one after the other."""
     import fcntl  # not on Windows, which has been refused by now
 
     holder = os.open(str(root), os.O_RDONLY)
@@ -289,7 +280,6 @@ def wait_for_turn(root: Path) -> int:
         fcntl.flock(holder, fcntl.LOCK_EX)
     except OSError:
         pass  # a network folder without locks
-    return holder
 
 
 def main() -> int:
@@ -297,9 +287,8 @@ def main() -> int:
     try:
         check_python(sys.version_info[:2])
         name = choose_platform(platform.system(), has_nvidia_driver())
-        holder = wait_for_turn(ROOT)
+        wait_for_turn(ROOT)
         install(ROOT, name)
-        os.close(holder)
     except SetupError as error:
         print(f"\nSet-up stopped. {error}", file=sys.stderr)
         return error.exit_code
