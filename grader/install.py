@@ -81,8 +81,7 @@ def check_modules(version: tuple[int, int]) -> None:
     if missing:
         raise SetupError(
             CALLER,
-            f"{sys.executable} came without {' and '.join(missing)}, which make the environment.\n"
-            f"Try: sudo apt install python{version[0]}.{version[1]}-venv   (Debian, Ubuntu), or another Python: make setup PYTHON=...",
+            f"{sys.executable} came without {' and '.join(missing)}.\nTry: sudo apt install python{version[0]}.{version[1]}-venv   (Debian, Ubuntu), or another Python: make setup PYTHON=...",
         )
 
 
@@ -100,8 +99,7 @@ def has_nvidia_driver() -> bool:
     """Whether a driver answers: an nvidia-smi alone may come with a container image."""
     if Path("/proc/driver/nvidia/version").exists():
         return True
-    smi = shutil.which("nvidia-smi")
-    return smi is not None and run([smi, "-L"], quiet=True)[0] == 0
+    return shutil.which("nvidia-smi") is not None and run(["nvidia-smi", "-L"], quiet=True)[0] == 0
 
 
 def choose_platform(system: str, nvidia: bool) -> str:
