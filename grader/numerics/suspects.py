@@ -1,0 +1,212 @@
+"""Known ways to be wrong, each recognised from the values alone. A suspect is a guess with its reason, never a verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from grader.numerics.hints import Array, Hints
+
+MIN_VALUES_FOR_UNNAMED_RATIO = 3  # any two values have some ratio and some offset in common by chance
+MAX_ANCHORS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """What the wrong values look like, and what to look at."""
+
+    diagnosis: str
+    suggestion: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """Two finite tensors of one shape in a wide dtype, and where they differ by more than is allowed."""
+
+    got: Array
+    expected: Array
+    wrong: Array  # bool
+    allowed: Array  # broadcastable to the shape
+    slack: float  # relative rounding of the narrower of the two dtypes, a few times; 0 for integers
+    hints: Hints
+
+    def wrong_values_match(self, candidate: Array, factor: float = 1.0) -> bool:
+        """Whether every wrong value is `candidate`'s, within `factor` times the allowed error and a few roundings."""
+        if candidate.shape != self.got.shape:
+            return False
+        allowed = (1 + abs(factor)) * self.allowed + self.slack * np.abs(candidate)
+        return bool(np.all((np.abs(self.got - candidate) <= allowed)[self.wrong]))
+
+    def pieces_match(self, got: Array, candidate: Array) -> bool:
+        """Whether two pieces of equal shape agree, for values that stand elsewhere than they should."""
+        allowed = 2 * float(np.max(self.allowed)) + self.slack * np.abs(candidate)
+        return got.shape == candidate.shape and bool(np.all(np.abs(got - candidate) <= allowed))
+
+
+def suspect(seen: Comparison) -> Suspect | None:
+    """The first suspect that explains every wrong value."""
+    searches: tuple[Callable[[Comparison], Suspect | None], ...] = (
+        _zero, _untouched, _other_value, _known_ratio, _part, _chunk_order, _transposed, _moved_along_an_axis, _offset, _unnamed_ratio,
+    )  # fmt: skip
+    return next((found for search in searches if (found := search(seen))), None)
+
+
+# --- value by value --------------------------------------------------------------------------------------------------
+def _zero(seen: Comparison) -> Suspect | None:
+    if np.any(seen.got[seen.wrong]):
+        return None
+    return Suspect("Every wrong value is 0.", "Is this part ever written, or is it written to a copy?")
+
+
+def _untouched(seen: Comparison) -> Suspect | None:
+    before = seen.hints.untouched
+    if before is None or not seen.wrong_values_match(_wide(before)):
+        return None
+    return Suspect("Every wrong value is what stood there before.", "Is the answer written to a copy, or returned before it has arrived?")
+
+
+def _other_value(seen: Comparison) -> Suspect | None:
+    for name, value in seen.hints.others.items():
+        if seen.wrong_values_match(_wide(value)):
+            return Suspect(f"Every wrong value is {name}.", "Which index, rank or buffer is read here?")
+    return None
+
+
+def _part(seen: Comparison) -> Suspect | None:
+    for name, part in seen.hints.parts.items():
+        addend = _wide(part)
+        if addend.shape != seen.got.shape:
+            continue
+        if seen.wrong_values_match(seen.expected - addend):
+            return Suspect(f"Every wrong value lacks {name}.", "Is one step or one neighbour left out?")
+        if seen.wrong_values_match(seen.expected + addend):
+            return Suspect(f"Every wrong value counts {name} twice.", "Is it there before the first step already, or added once too often?")
+    return None
+
+
+def _known_ratio(seen: Comparison) -> Suspect | None:
+    if not np.any(seen.expected[seen.wrong]):
+        return None
+    matching: list[tuple[float, str, str]] = []
+    for factor, name, question in _factors(seen.hints):
+        if factor != 1 and seen.wrong_values_match(seen.expected * factor, factor) and (not matching or matching[0][0] == factor):
+            matching.append((factor, name, question))
+    if not matching:
+        return None
+    factor, _, question = matching[0]
+    names = " = ".join(dict.fromkeys(name for _, name, _ in matching if name))
+    return Suspect(f"Every wrong value is the expected one times {factor:.4g}" + (f" = {names}." if names else "."), question)
+
+
+def _factors(hints: Hints) -> Iterator[tuple[float, str, str]]:
+    """(ratio, its name, what to ask); the likeliest first, because in a world of two N, 2 and 4 = N² mean different things."""
+    if (n := hints.world_size) and n > 1:
+        yield n, "world size", "A sum where a mean is meant, or joined once too often: where is it divided by the world size?"
+        yield 1 / n, "1 / world size", "A mean where a sum is meant, or divided by the world size once too often?"
+        yield n * n, "world size²", "Is it summed over the ranks twice?"
+        yield 1 / (n * n), "1 / world size²", "Is it divided by the world size twice?"
+    for name, factor in hints.factors.items():
+        yield factor, name, f"Is it divided by {name}, and once?"
+        yield 1 / factor, f"1 / {name}", f"Is it divided by {name} once too often?"
+    if d := hints.head_dim:
+        yield math.sqrt(d), "√head_dim", "Is the scale 1/√head_dim applied?"
+        yield 1 / math.sqrt(d), "1 / √head_dim", "Is the scale 1/√head_dim applied once only?"
+    yield 2, "", "Is something counted twice?"
+    yield 0.5, "", "Is something halved, or one of two parts left out?"
+    yield -1, "", "The sign is flipped: which of the two is subtracted?"
+
+
+def _offset(seen: Comparison) -> Suspect | None:
+    if not _varies(seen):
+        return None
+    differences = (seen.got - seen.expected)[seen.wrong]
+    middle = complex(np.median(differences)) if np.iscomplexobj(differences) else float(np.median(differences))
+    if not seen.wrong_values_match(seen.expected + middle):
+        return None
+    return Suspect("Every wrong value is off by the same amount.", "Is a constant (a bias, padding, an index base) added too often?")
+
+
+def _unnamed_ratio(seen: Comparison) -> Suspect | None:
+    if not _varies(seen):
+        return None
+    largest = np.argmax(np.where(seen.wrong, np.abs(seen.expected), -1.0))
+    ratio = (seen.got.flat[largest] / seen.expected.flat[largest]).item()
+    if not seen.wrong_values_match(seen.expected * ratio, abs(ratio)):
+        return None
+    return Suspect(f"Every wrong value is the expected one times {ratio:.4g}.", "Which factor has this value here?")
+
+
+def _varies(seen: Comparison) -> bool:
+    values = seen.expected[seen.wrong]
+    return values.size >= MIN_VALUES_FOR_UNNAMED_RATIO and bool(np.any(values != values[0]))
+
+
+# --- right values in the wrong place ---------------------------------------------------------------------------------
+def _chunk_order(seen: Comparison) -> Suspect | None:
+    n = seen.hints.world_size or 1
+    if n < 2 or seen.got.size < n:
+        return None
+    chunk = -(-seen.got.size // n)
+    cuts = range(chunk, seen.got.size, chunk)
+    got, expected = (np.split(array.reshape(-1), cuts) for array in (seen.got, seen.expected))
+    order = []
+    for i, piece in enumerate(got):
+        # Where chunks are alike, the one that belongs here explains it best.
+        places = sorted(range(len(expected)), key=lambda j: j != i)
+        order.append(next((j for j in places if seen.pieces_match(piece, expected[j])), None))
+    if None in order or order == list(range(len(order))):
+        return None
+    if len(set(order)) < len(order):
+        return Suspect(
+            f"Each chunk is right somewhere: chunks {order} stand where {list(range(len(order)))} belong.",
+            "Which chunk does a rank send at step s, and where does it put what it gets?",
+        )
+    return Suspect(
+        f"The chunks are right and stand in the order {order}.",
+        "Is the index of a chunk counted from the rank that owns it, in the group's own order?",
+    )
+
+
+def _transposed(seen: Comparison) -> Suspect | None:
+    for a in range(seen.got.ndim):
+        for b in range(a + 1, seen.got.ndim):
+            if seen.pieces_match(seen.got, np.swapaxes(seen.expected, a, b)):
+                return Suspect(f"It is the expected one with dims {a} and {b} transposed.", "Which dim comes first in this layout?")
+    return None
+
+
+def _moved_along_an_axis(seen: Comparison) -> Suspect | None:
+    for axis in range(seen.got.ndim):
+        got, expected = np.moveaxis(seen.got, axis, 0), np.moveaxis(seen.expected, axis, 0)
+        if len(got) > 1 and seen.pieces_match(got, expected[::-1]):
+            return Suspect(f"It is the expected one in reverse order along dim {axis}.", "Does the loop, or the ring, run the other way?")
+        for steps in _anchors(seen, got, expected):
+            lost = "" if seen.pieces_match(got, np.roll(expected, steps, axis=0)) else "; what fell off the end is lost"
+            return Suspect(f"It is the expected one shifted by {steps} along dim {axis}{lost}.", "Which index is off by this much?")
+    return None
+
+
+def _anchors(seen: Comparison, got: Array, expected: Array) -> Iterator[int]:
+    """Shifts along the first dim under which at least half of the rows, and two values, agree; the shortest first."""
+    later, earlier = _rows_like(seen, expected[0], got), _rows_like(seen, got[0], expected)
+    for steps in sorted([*later, *(-s for s in earlier)], key=abs):
+        ours, theirs = (got[steps:], expected[:-steps]) if steps > 0 else (got[:steps], expected[-steps:])
+        if ours.size >= 2 and seen.pieces_match(ours, theirs) and np.any(theirs != theirs.flat[0]):
+            yield steps
+
+
+def _rows_like(seen: Comparison, row: Array, rows: Array) -> list[int]:
+    """Where in the first half of `rows` one like `row` stands, not counting the first; the nearest few."""
+    half = rows[: len(rows) // 2 + 1]
+    near = np.abs(half - row) <= 2 * float(np.max(seen.allowed)) + seen.slack * np.abs(row)
+    alike = near.reshape(len(half), -1).all(axis=1)
+    return [int(place) for place in np.flatnonzero(alike) if place][:MAX_ANCHORS]
+
+
+def _wide(array: Array | Any) -> Array:
+    values = np.asarray(array)
+    return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
