@@ -295,6 +295,9 @@ class Submission:
 
 
 # --- a verdict and a report ------------------------------------------------------------------------------------------
+NOT_STARTED = "This task has not been started: its stub still stands in the file."  # the diagnosis by which reports fold such failures
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """What a student reads about one failed case; empty parts are not printed."""
@@ -368,3 +371,4 @@ class Report:
     environment: dict[str, str]
     isolation: str
     wall_s: float
+    interrupted: bool = False  # Ctrl-C: what was judged is here, the rest is "not run"

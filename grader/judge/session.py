@@ -1,0 +1,110 @@
+"""Judge one submission: pytest in this process, with the judge's own settings and nobody else's plugins."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from grader.errors import CourseError, UsageError
+from grader.judge.plugin import JudgePlugin
+from grader.judge.ports import Observer, Progress
+from grader.records import Assignment, CaseVerdict
+
+INI = Path(__file__).with_name("judge.ini")
+FOREIGN_SETTINGS = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DEBUG")
+NO_PLUGINS, CURRENT_TEST = "PYTEST_DISABLE_PLUGIN_AUTOLOAD", "PYTEST_CURRENT_TEST"
+ENDED_WELL = {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED, pytest.ExitCode.NO_TESTS_COLLECTED}
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """All verdicts on one submission."""
+
+    verdicts: tuple[CaseVerdict, ...]
+    interrupted: bool  # Ctrl-C: the verdicts that are missing say "not run"
+    has_hidden: bool
+    log: str  # pytest's own words: for staff, since they contain expected values
+
+
+def judge(
+    root: Path,
+    assignments: Sequence[Assignment],
+    observers: Mapping[str, Observer],
+    *,
+    origin: str = "starter",
+    laws: Collection[str] | None = None,
+    keyword: str | None = None,
+    progress: Progress | None = None,
+) -> Judged:
+    """Judge every case of `assignments` (or of `laws` only, or those that `keyword` selects) through `observers`, one per assignment.
+
+    `origin` is how the user named the submission; messages repeat it.
+    Raises CourseError if a test names no law or if there is no test at all; UsageError if `keyword` selects nothing or can't be read.
+    """
+    paths = test_files(root, assignments)
+    plugin = JudgePlugin(assignments, observers, origin, laws, progress)
+    options = ["-c", str(INI), "--rootdir", str(root), "--confcutdir", str(root), "--noconftest", "-p", "no:cacheprovider",
+               "--continue-on-collection-errors", "-q", *(["-k", keyword] if keyword else [])]  # fmt: skip
+    log = io.StringIO()
+    with _without_foreign_settings(), _freshly_imported(paths), contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
+        status = pytest.main([*options, *map(str, paths)], plugins=[plugin])
+    _raise_if_unusable(plugin, status, keyword, log.getvalue())
+    has_hidden = any(case.hidden for case in plugin.cases.values() if case.node not in plugin.deselected)
+    return Judged(plugin.verdicts(), status == pytest.ExitCode.INTERRUPTED, has_hidden, log.getvalue())
+
+
+def test_files(root: Path, assignments: Sequence[Assignment]) -> list[Path]:
+    """Public and hidden test files of `assignments`. Raises CourseError if an assignment has no public ones."""
+    paths = []
+    for assignment in assignments:
+        public, hidden = (root / "tests" / room / f"test_{assignment.name}.py" for room in ("public", "hidden"))
+        if not public.is_file():
+            raise CourseError(f"{assignment.name} has no public tests: expected {public.relative_to(root)}")
+        paths += [public, hidden] if hidden.is_file() else [public]
+    return paths
+
+
+def _raise_if_unusable(plugin: JudgePlugin, status: int, keyword: str | None, log: str) -> None:
+    if plugin.refusal:
+        raise plugin.refusal
+    if status == pytest.ExitCode.USAGE_ERROR and keyword:
+        raise UsageError(f"-k {keyword!r} cannot be read: {log.strip().splitlines()[-1] if log.strip() else 'pytest gave no reason'}")
+    if status not in ENDED_WELL:
+        raise CourseError(f"the judge's pytest ended with status {int(status)}:\n{log[-2000:]}")
+    if not plugin.cases and not plugin.broken_files and status != pytest.ExitCode.INTERRUPTED:
+        raise CourseError(f"no test was found for {', '.join(a.name for a in plugin.assignments)}; each law needs a case")
+    if keyword and plugin.cases and plugin.deselected >= plugin.cases.keys():
+        examples = ", ".join(case.name for case in list(plugin.cases.values())[:3] if not case.hidden)
+        raise UsageError(f"-k {keyword!r} selects no case; there are cases such as {examples}")
+
+
+@contextlib.contextmanager
+def _without_foreign_settings() -> Iterator[None]:
+    """Hide the environment variables by which a user's pytest settings would reach the judge, and installed plugins with them."""
+    before = {name: os.environ.pop(name, None) for name in (*FOREIGN_SETTINGS, NO_PLUGINS, CURRENT_TEST)}
+    os.environ[NO_PLUGINS] = "1"
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _freshly_imported(paths: Sequence[Path]) -> Iterator[None]:
+    """Forget the test modules afterwards: pytest names them by their path inside the course, and another course may be next."""
+    files = set(map(str, paths))
+    try:
+        yield
+    finally:
+        for name in [name for name, module in sys.modules.items() if getattr(module, "__file__", None) in files]:
+            del sys.modules[name]
