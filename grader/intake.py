@@ -87,9 +87,10 @@ def _read_regular(path: Path) -> tuple[bytes | None, str]:
         if path.is_symlink():
             return None, f"{path.name} is a link, and links are not followed: put the file itself into the folder."
         return None, f"{path.name} can't be read: {error.strerror}."
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        return None, f"{path.name} is not a regular file: expected Python source."
     with os.fdopen(handle, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            return None, f"{path.name} is not a regular file: expected Python source."
         raw = stream.read(FILE_LIMIT_BYTES + 1)
     if len(raw) > FILE_LIMIT_BYTES:
         return None, f"{path.name} is larger than {FILE_LIMIT_BYTES // MiB} MiB, the limit for one source file; it is not graded."
@@ -123,7 +124,8 @@ def _encodings(raw: bytes) -> list[str]:
         return ["utf-16"]
     try:
         said = tokenize.detect_encoding(iter(raw.splitlines(keepends=True)).__next__)[0]
-        if codecs.lookup(said).name in NO_SOURCE_ENCODINGS or not isinstance(b"".decode(said), str):
+        b"#".decode(said, "ignore")  # LookupError for codecs that are no text, such as hex
+        if codecs.lookup(said).name in NO_SOURCE_ENCODINGS:
             said = "utf-8"
     except (SyntaxError, LookupError):  # the coding line names no text encoding, or the first lines are no UTF-8
         said = "utf-8"

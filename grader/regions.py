@@ -80,7 +80,7 @@ def strip(source: str, stubs: Mapping[str, str], file: str) -> str:
     for region in reversed(find(source, file)):
         if region.name not in stubs:
             raise CourseError(f"{file}:{region.first_line}: no task has a region {region.name}; name it there or take the markers away.")
-        lines[region.first_line - 1 : region.last_line] = _moved(stubs[region.name].splitlines(), region.indent, file)
+        lines[region.first_line - 1 : region.last_line] = _moved(stubs[region.name].splitlines(), region.indent, f"stub of {region.name}")
     return _compiled("\n".join(lines) + "\n", f"the starter of {file}")
 
 
@@ -101,7 +101,7 @@ def compose(solution: str, overlay: str, file: str, overlay_file: str) -> str:
             raise CourseError(f"{overlay_file}:{replacement.first_line}: {file} has no region {replacement.name}; {hint}")
     for replacement in sorted(theirs, key=lambda region: ours[region.name].first_line, reverse=True):
         place = ours[replacement.name]
-        lines[place.first_line : place.last_line - 1] = _moved(list(replacement.body), place.indent, overlay_file)
+        lines[place.first_line : place.last_line - 1] = _moved(list(replacement.body), place.indent, f"{overlay_file}, region {place.name}")
     return _compiled("\n".join(lines) + "\n", f"{overlay_file} on {file}")
 
 
@@ -161,9 +161,9 @@ def _closed(opened: tuple[str, int, str], last_line: int, indent: str, lines: li
 
 
 # --- text ------------------------------------------------------------------------------------------------------------
-def _moved(lines: list[str], indent: str, file: str) -> list[str]:
+def _moved(lines: list[str], indent: str, what: str) -> list[str]:
     """`lines` with their first code line at `indent` and the rest along with it; lines inside a string keep their text."""
-    inside_string = _lines_inside_strings("\n".join(lines) + "\n", file)
+    inside_string = _lines_inside_strings("\n".join(lines) + "\n", what)
     first = next(line for line in lines if line.strip())
     old = first[: len(first) - len(first.lstrip())]
     moved = []
@@ -173,7 +173,7 @@ def _moved(lines: list[str], indent: str, file: str) -> list[str]:
         elif line.startswith(old):
             moved.append(indent + line[len(old) :])
         else:
-            raise CourseError(f"{file}: {line.strip()!r} is indented less than the first line of its region, {first.strip()!r}.")
+            raise CourseError(f"{what}:{number}: {line.strip()!r} is indented less than the first line, {first.strip()!r}.")
     return moved
 
 
