@@ -50,8 +50,8 @@ MEANINGS = {
     ),
     r"ResolutionImpossible|conflicting dependencies": (
         COURSE,
-        "The course's pinned versions contradict each other, or a constraint in pip's own settings (pip config list).\n"
-        "Try: without such a setting; if there is none, the course is wrong: please report it.",
+        "pip can't meet the course's pinned versions together: they contradict each other, or a setting or a mirror of pip's.\n"
+        "Try: pip config list; if it shows neither a constraint nor an index of your own, the course is wrong: please report it.",
     ),
 }
 
@@ -68,11 +68,8 @@ class SetupError(Exception):
 def check_python(version: tuple[int, int]) -> None:
     """SetupError unless the course runs on this Python."""
     if not OLDEST <= version <= NEWEST:
-        raise SetupError(
-            CALLER,
-            f"This is Python {version[0]}.{version[1]} ({sys.executable}); the course needs 3.11, 3.12 or 3.13.\n"
-            "Try: make setup PYTHON=/path/to/python3.12   (python.org and every package manager have one)",
-        )
+        seen = f"This is Python {version[0]}.{version[1]} ({sys.executable}); the course needs 3.11, 3.12 or 3.13."
+        raise SetupError(CALLER, f"{seen}\nTry: make setup PYTHON=/path/to/python3.12   (python.org and every package manager have one)")
 
 
 def check_modules(version: tuple[int, int]) -> None:
@@ -81,7 +78,8 @@ def check_modules(version: tuple[int, int]) -> None:
     if missing:
         raise SetupError(
             CALLER,
-            f"{sys.executable} came without {' and '.join(missing)}.\nTry: sudo apt install python{version[0]}.{version[1]}-venv   (Debian, Ubuntu), or another Python: make setup PYTHON=...",
+            f"{sys.executable} came without {' and '.join(missing)}.\n"
+            f"Try: sudo apt install python{version[0]}.{version[1]}-venv   (Debian, Ubuntu), or another Python: make setup PYTHON=...",
         )
 
 
@@ -170,18 +168,19 @@ def reason_to_remake(venv: Path, name: str) -> str:
 
 # --- making it -------------------------------------------------------------------------------------------------------
 def run(command: list[str], quiet: bool = False) -> tuple[int, str]:
-    """Run a command without standard input; its exit status and what it said on standard error, which is shown unless `quiet`."""
+    """Run a command without standard input; its exit status and its standard error, of which `quiet` shows nothing."""
     past = {"PIP_TARGET", "PIP_PREFIX", "PIP_USER"}  # would send packages past the environment
     surroundings = {key: value for key, value in os.environ.items() if key not in past} | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    kept = []
+    out, kept = subprocess.DEVNULL if quiet else None, []
     # With close_fds=False pip too holds the folder's lock: it may outlive this process.
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, text=True, errors="replace",
                           env=surroundings, close_fds=False) as process:  # fmt: skip
         assert process.stderr is not None
         for line in process.stderr:
             kept.append(line)
             if not quiet:
-                sys.stderr.write(line)
+                sys.stderr.write("" if line.startswith("WARNING") else line)
+                sys.stderr.write("No answer from the network; trying again ...\n" if "Retrying" in line else "")
     return process.returncode, "".join(kept)
 
 
@@ -195,9 +194,8 @@ def explain(said: str) -> SetupError:
     return SetupError(MACHINE, f"A step failed; its last words:\n{tail}\nTry: make setup again; if it says the same, report these lines.")
 
 
-def pip(venv: Path, root: Path, name: str, *arguments: str, quiet: bool = False) -> str:
-    """Install under the platform's constraints; what pip said on standard error if it failed, "" if it didn't."""
-    constraints = root / "grader/constraints" / f"{name}.txt"
+def pip(venv: Path, constraints: Path, *arguments: str, quiet: bool = False) -> str:
+    """Install under `constraints`; what pip said on standard error if it failed, "" if it didn't."""
     loudness = ["-q"] if quiet or not sys.stdout.isatty() else []  # pip's own progress bar is for a person
     status, said = run([*pip_of(venv), "install", "--no-input", *loudness, "-c", str(constraints), *arguments], quiet)
     return said or f"exit status {status}" if status else ""
@@ -220,18 +218,21 @@ def make_venv(venv: Path, reason: str) -> None:
 
 def fill_venv(venv: Path, root: Path, name: str) -> None:
     """Install torch, then the project, editable, with all that it needs."""
+    constraints = root / "grader/constraints" / f"{name}.txt"
     if run([*pip_of(venv), "--version"], quiet=True)[0]:
         run([python_of(venv), "-I", "-m", "ensurepip"])
     if name == "linux-cpu":
         print("Installing PyTorch without CUDA (about 200 MB) ...", flush=True)
-        # Alone and first, so that the second index is asked for nothing else, and not at all where pip already knows such a build.
-        alone = ("--no-deps", "torch")
-        known = not pip(venv, root, name, "--retries", "0", *alone, quiet=True)
-        if not known and (said := pip(venv, root, name, "--extra-index-url", CPU_INDEX, *alone)):
+        # Alone and first, so that the second index is asked for nothing else, and not at all where pip already knows such a build;
+        # with its version, so that pip says so if there is no such build.
+        alone = ["--no-deps", *re.findall(r"^torch==\S+", constraints.read_text(encoding="utf-8"), re.MULTILINE)]
+        known = not pip(venv, constraints, "--retries", "0", *alone, quiet=True)
+        if not known and (said := pip(venv, constraints, "--extra-index-url", CPU_INDEX, *alone)):
             raise explain(said)
     print("Installing the grader and what it needs ...", flush=True)
-    if said := pip(venv, root, name, "setuptools") or pip(venv, root, name, "--no-build-isolation", "-e", f"{root}[lm,dev]"):
-        raise explain(said)
+    for arguments in (["--no-deps", "setuptools"], ["--no-build-isolation", "-e", f"{root}[lm,dev]"]):
+        if said := pip(venv, constraints, *arguments):
+            raise explain(said)
 
 
 def test_itself(venv: Path, root: Path) -> None:
