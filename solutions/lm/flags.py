@@ -1,0 +1,81 @@
+"""The flags of train.py, and which of them cannot be had yet."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lm.gpt import PRESETS
+
+# Flags that wait for an assignment: which values ask for it, and its name. A line leaves when the piece is wired in.
+WAITING: list[tuple[str, Callable[[Any], bool], str]] = [
+    ("precision", lambda value: value == "fp16", "mixed_precision"),
+    ("accumulate", lambda value: value > 1, "recomputation"),
+    ("recompute", lambda value: value != "none", "recomputation"),
+    ("data_parallel", lambda value: value in ("zero1", "zero2", "fsdp"), "sharded_data_parallel"),
+    ("tensor", lambda value: value > 1, "tensor_parallel"),
+    ("pipeline", lambda value: value > 1, "pipeline_parallel"),
+    ("context", lambda value: value > 1, "context_parallel"),
+    ("expert", lambda value: value > 1, "expert_parallel"),
+]
+# Flags that run a file of yours: value, and the assignment whose name the file has.
+YOURS = [("attention", "flash", "flash_attention"), ("data_parallel", "ddp", "data_parallel")]
+
+
+def make_parser(description: str | None) -> argparse.ArgumentParser:
+    """Return the program's flags."""
+    parser = argparse.ArgumentParser(prog="train.py", description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--data", type=Path, required=True, help="folder with train_*.tokens and valid_*.tokens, as `make data` writes it")
+    add("--preset", choices=sorted(PRESETS), default="1m", help="the model; its vocabulary becomes that of the tokens")
+    add("--sequence", type=int, default=0, metavar="TOKENS", help="per sequence (default: as many as the preset allows)")
+    add("--batch", type=int, default=16, metavar="SEQUENCES", help="per rank and step")
+    add("--steps", type=int, default=400)
+    add("--learning-rate", type=float, default=3e-3, help="peak: a linear warm-up, then a cosine to a tenth")
+    add("--warmup", type=int, default=20, metavar="STEPS")
+    add("--weight-decay", type=float, default=0.1, help="on matrices only")
+    add("--clip", type=float, default=1.0, help="largest gradient norm")
+    add("--dropout", type=float, default=0.0)
+    add("--seed", type=int, default=0)
+    add("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    add("--deterministic", action="store_true", help="the same bits every time on a GPU too, more slowly (a CPU always does)")
+    add("--precision", choices=("fp32", "tf32", "bf16", "fp16"), default="fp32")
+    add("--compile", action="store_true", help="torch.compile the model")
+    add("--attention", choices=("dense", "sdpa", "flash"), default="dense", help="flash is yours")
+    add("--pad-vocabulary", type=int, default=1, metavar="N", help="round the vocabulary up to a multiple of N")
+    add("--accumulate", type=int, default=1, metavar="N", help="micro-batches per step")
+    add("--recompute", choices=("none", "selective", "full"), default="none")
+    add("--data-parallel", choices=("none", "ddp", "zero1", "zero2", "fsdp", "torch_ddp", "torch_fsdp2"), default="none")
+    for axis in ("tensor", "pipeline", "context", "expert"):
+        add(f"--{axis}", type=int, default=1, metavar="N", help=f"ranks along the {axis}-parallel axis")
+    add("--log", type=Path, help="JSON lines, one record per event")
+    add("--log-every", type=int, default=10, metavar="STEPS")
+    add("--evaluate-every", type=int, default=0, metavar="STEPS", help="0: at the end only")
+    add("--evaluate-batches", type=int, default=8)
+    add("--checkpoint", type=Path, help="file to save to: whole or not at all")
+    add("--checkpoint-every", type=int, default=0, metavar="STEPS", help="0: at the end only")
+    add("--resume", action="store_true", help="continue from --checkpoint, to the bit")
+    return parser
+
+
+def what_is_missing(options: argparse.Namespace) -> str | None:
+    """Say which flag cannot be had here, why, and what to do; None if all can."""
+    for name, asks, assignment in WAITING:
+        value = getattr(options, name)
+        if asks(value):
+            return f"--{name.replace('_', '-')} {value} comes with the assignment {assignment}, which isn't here yet; leave the flag out"
+    for name, value, assignment in YOURS:
+        if getattr(options, name) == value and importlib.util.find_spec(assignment) is None:
+            flag = f"--{name.replace('_', '-')} {value}"
+            return f"{flag} runs your {assignment}.py, of the assignment {assignment}; there is none beside train.py"
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and options.data_parallel == "none":
+        return "several ranks were started, but nothing keeps their weights equal: add --data-parallel torch_ddp, or run plain python"
+    if options.data_parallel != "none" and "RANK" not in os.environ:
+        return f"--data-parallel {options.data_parallel} needs ranks: start it by torchrun --nproc-per-node 2 train.py …"
+    if options.resume and not (options.checkpoint and options.checkpoint.exists()):
+        return f"--resume finds no checkpoint at {options.checkpoint}: name the file by --checkpoint, or leave --resume out"
+    return None
