@@ -296,6 +296,7 @@ class Submission:
 
 # --- a verdict and a report ------------------------------------------------------------------------------------------
 NOT_STARTED = "This task has not been started: its stub still stands in the file."  # the diagnosis by which reports fold such failures
+NOT_SELECTED = "Not selected."  # seen of a case that -k or a choice of laws left out
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,7 @@ class Case:
     """A test with one set of parameters, on its way to a verdict."""
 
     law: Law
-    assignment: Assignment
+    assignment: str
     name: str  # the test's name and parameters
     node: str  # pytest's id of it
     hidden: bool
@@ -57,21 +57,20 @@ class Case:
             return message
         word = self.name if KEYWORD.fullmatch(self.name) else self.name.partition("[")[0]
         elsewhere = "" if origin == USUAL_SUBMISSION else f" SUBMISSION={shlex.quote(origin)}"
-        rerun = f"make grade A={self.assignment.name}{elsewhere} K={shlex.quote(word)}"
+        rerun = f"make grade A={self.assignment}{elsewhere} K={shlex.quote(word)}"
         return replace(message, rerun=rerun, debug=message.debug or (self.observe.how_to().debug if self.observe and self.keys else ""))
 
 
 @dataclass(frozen=True, slots=True)
 class Laws:
-    """The assignments whose laws tests may name."""
+    """The laws that tests may name, by full id."""
 
-    by_name: dict[str, Assignment]
-    by_id: dict[str, Law] = field(default_factory=dict)
+    by_id: dict[str, Law]
 
     @classmethod
     def of(cls, assignments: Sequence[Assignment]) -> Laws:
         """All laws of `assignments`."""
-        return cls({each.name: each for each in assignments}, {law.id: law for each in assignments for law in each.laws()})
+        return cls({law.id: law for each in assignments for law in each.laws()})
 
     def case_of(self, item: pytest.Item) -> Case:
         """The case that `item` is. Raises CourseError if it bears no law mark, several, or one that names no law."""
@@ -84,7 +83,7 @@ class Laws:
         if law is None:
             known = ", ".join(each.removeprefix(f"{name}.") for each in self.by_id if each.startswith(f"{name}."))
             raise CourseError(f"{item.nodeid} is marked with {marks[0].args[0]!r}, no law of {name}; it has: {known or 'none'}")
-        return Case(law, self.by_name[name], item.name, item.nodeid, is_hidden(item.path), _parameters_in_words(item))
+        return Case(law, name, item.name, item.nodeid, is_hidden(item.path), _parameters_in_words(item))
 
 
 def assignment_of(path: Path) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from grader.errors import CourseError, LawBroken, NotJudged, SubmissionError
 from grader.judge.blame import Blame, NotRun, blame_for
 from grader.judge.cases import Case, Laws, assignment_of, is_hidden
 from grader.judge.ports import Observe, Observer, Progress
-from grader.records import Assignment, CaseVerdict, Message
+from grader.records import NOT_SELECTED, Assignment, CaseVerdict, Message
 
 DEVELOPER_DOOR = "grader.pipeline"  # reached by name: the judge's own code may not import the floor above it
 STAFF_LIMIT_CHARACTERS = 20_000
@@ -31,7 +31,7 @@ class JudgePlugin:
     """Judges one submission's cases. `verdicts()` has exactly one for every collected case, also after Ctrl-C."""
 
     assignments: Sequence[Assignment]
-    observers: Mapping[str, Observer]  # by assignment
+    observer: Observer
     origin: str = "starter"  # how the user named the submission
     selected_laws: Collection[str] | None = None
     progress: Progress | None = None
@@ -47,7 +47,7 @@ class JudgePlugin:
         return (*self.broken_files, *(case.verdict or self._unreached(case) for case in self.cases.values()))
 
     def _unreached(self, case: Case) -> CaseVerdict:
-        why = "Not selected." if case.node in self.deselected else "Not run: the grading was interrupted."
+        why = NOT_SELECTED if case.node in self.deselected else "Not run: the grading was interrupted."
         return case.becomes("not_judged", Message(seen=why))
 
     # --- what tests see ---
@@ -55,7 +55,7 @@ class JudgePlugin:
     def observe(self, request: pytest.FixtureRequest) -> Observe:
         """`observe(probe, world_size=..., inputs=..., returns=..., **parameters)`, bound to the submission and this case."""
         case = self.cases[request.node.nodeid]
-        case.observe = self.observers[case.assignment.name].for_case(case.assignment, case.hidden, case.name, case.law.id)
+        case.observe = self.observer.for_case(case.assignment, case.hidden, case.name)
         return case.observe
 
     # --- collection ---
@@ -179,10 +179,10 @@ def pytest_configure(config: pytest.Config) -> None:
     door: Any = importlib.import_module(DEVELOPER_DOOR)
     opened = contextlib.ExitStack()
     try:
-        assignments, observers = opened.enter_context(
+        assignments, observer = opened.enter_context(
             door.opened_for_developer(config.rootpath, submission, out=Path(config.getoption("--out")), replay=config.getoption("--replay"))
         )
     except Exception as error:
         raise pytest.UsageError(str(error)) from error
     config.add_cleanup(opened.close)
-    config.pluginmanager.register(JudgePlugin(assignments, observers, submission, is_interactive=True), "grader-judge")
+    config.pluginmanager.register(JudgePlugin(assignments, observer, submission, is_interactive=True), "grader-judge")

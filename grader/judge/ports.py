@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from grader.records import Assignment, CaseVerdict, Message
+from grader.records import CaseVerdict, Message
 
 
 class Observe(Protocol):
@@ -21,7 +21,7 @@ class Observe(Protocol):
         """The kind of case in words, as far as the test has told it; what a student may know of a hidden case."""
         ...
 
-    def __call__(self, probe: str, /, **request: Any) -> Any:
+    def __call__(self, probe: str, *nothing: Any, **request: Any) -> Any:
         """The observation of `probe`. Raises SubmissionError, NotJudged, MachineError or CourseError."""
         ...
 
@@ -31,10 +31,10 @@ class Observe(Protocol):
 
 
 class Observer(Protocol):
-    """All observations of one submission to one assignment: live and replay are interchangeable."""
+    """All observations of one submission: live and replay are interchangeable."""
 
-    def for_case(self, assignment: Assignment, hidden: bool, case_id: str, law: str = "", /) -> Observe:
-        """`observe` for one case of `assignment`."""
+    def for_case(self, assignment: str, hidden: bool, case_id: str) -> Observe:
+        """`observe` for one case of the assignment of that name."""
         ...
 
 

@@ -6,7 +6,7 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,22 +36,22 @@ class Judged:
 def judge(
     root: Path,
     assignments: Sequence[Assignment],
-    observers: Mapping[str, Observer],
+    observer: Observer,
     *,
     origin: str = "starter",
     laws: Collection[str] | None = None,
     keyword: str | None = None,
     progress: Progress | None = None,
 ) -> Judged:
-    """Judge every case of `assignments` (or of `laws` only, or those that `keyword` selects) through `observers`, one per assignment.
+    """Judge every case of `assignments` (or of `laws` only, or those that `keyword` selects) through `observer`.
 
     `origin` is how the user named the submission; messages repeat it.
     Raises CourseError if a test names no law or if there is no test at all; UsageError if `keyword` selects nothing or can't be read.
     """
     paths = test_files(root, assignments)
-    plugin = JudgePlugin(assignments, observers, origin, laws, progress)
+    plugin = JudgePlugin(assignments, observer, origin, laws, progress)
     options = ["-c", str(INI), "--rootdir", str(root), "--confcutdir", str(root), "--noconftest", "-p", "no:cacheprovider",
-               "--continue-on-collection-errors", "-q", *(["-k", keyword] if keyword else [])]  # fmt: skip
+               "--continue-on-collection-errors", "--capture=sys", "-q", *(["-k", keyword] if keyword else [])]  # fmt: skip
     log = io.StringIO()
     with _without_foreign_settings(), _freshly_imported(paths), contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
         status = pytest.main([*options, *map(str, paths)], plugins=[plugin])

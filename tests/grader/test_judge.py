@@ -61,7 +61,7 @@ class FakeObserver:
 
     log: list[str] = field(default_factory=list)
 
-    def for_case(self, assignment: Assignment, hidden: bool, case_id: str, law: str = "", /) -> FakeCase:
+    def for_case(self, assignment: str, hidden: bool, case_id: str) -> FakeCase:
         return FakeCase(hidden, self.log)
 
 
@@ -78,7 +78,7 @@ class Course:
         path.write_text("import pytest\nlaw = pytest.mark.law\n" + body)
 
     def judge(self, *assignments: Assignment, **options: Any) -> Judged:
-        return judge(self.root, assignments, {each.name: self.observer for each in assignments}, **options)
+        return judge(self.root, assignments, self.observer, **options)
 
 
 @pytest.fixture

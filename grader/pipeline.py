@@ -1,0 +1,126 @@
+"""The sentence: a submission is taken in, observed, judged, scored and reported."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import tempfile
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from importlib import metadata
+from pathlib import Path
+
+from grader.course import Course, find_root, load
+from grader.intake import intake
+from grader.judge.ports import Progress
+from grader.judge.session import judge
+from grader.observe.live import Runs
+from grader.observe.observer import Observer
+from grader.records import Assignment, Report, canonical, digest
+from grader.report.files import PRIVATE, write, write_all
+from grader.report.json_report import SCHEMA_NAME
+from grader.score import is_provisional, score
+from grader.store import Store
+
+STORE_NAME = "store.sqlite"
+DISTRIBUTIONS = ("torch", "triton", "numpy", "pytest")
+ISOLATION = "a submission runs in processes of its own, with limits on CPU time and memory; no further walls"
+
+
+def grade(
+    course: Course,
+    submission_path: Path,
+    assignments: Sequence[Assignment],
+    *,
+    laws: Collection[str] | None = None,
+    out: Path | None = None,
+    replay: bool = False,
+    keyword: str | None = None,
+    progress: Progress | None = None,
+    runs: Runs | None = None,
+) -> Report:
+    """Carry one submission from files to report.
+
+    laws, keyword   judge only cases of these laws, or those that pytest's -k selects; the others are "not selected"
+    out, replay     the run folder, written and kept; replay judges from its store and starts no rank
+    runs            share processes and store with other gradings; else this one has its own
+    Raises UsageError, CourseError or MachineError if there is nothing to report; Ctrl-C while judging ends in a report that says so.
+    """
+    began_s = time.monotonic()
+    with ExitStack() as opened:
+        runs = runs or opened.enter_context(opened_runs(course.root, out, replay=replay))
+        observer = opened.enter_context(taken_in(submission_path, assignments, runs))
+        judged = judge(course.root, assignments, observer, origin=str(submission_path), laws=laws, keyword=keyword, progress=progress)
+    marks = score(assignments, judged.verdicts)
+    report = Report(
+        schema=SCHEMA_NAME,
+        submission=digest(canonical({name: submission.hash for name, submission in observer.submissions.items()})),
+        origin=str(submission_path),
+        earned=sum(mark.earned for mark in marks),
+        possible=sum(mark.possible for mark in marks),
+        provisional=is_provisional(assignments, marks, judged.has_hidden),
+        assignments=marks,
+        notes=tuple(dict.fromkeys(note for submission in observer.submissions.values() for note in submission.notes)),
+        environment=environment(),
+        isolation=ISOLATION,
+        wall_s=time.monotonic() - began_s,
+        interrupted=judged.interrupted,
+    )
+    if out is not None:
+        write_all(report, out)
+        write(out / "judge.log", judged.log, PRIVATE)
+    return report
+
+
+@contextmanager
+def opened_runs(root: Path, out: Path | None, *, replay: bool = False) -> Iterator[Runs]:
+    """Processes and a store for one grading or for many; without `out` the store is forgotten afterwards."""
+    with ExitStack() as opened:
+        folder = out or Path(opened.enter_context(tempfile.TemporaryDirectory(prefix=f"grader-{os.getpid()}-")))
+        store = Store(folder / STORE_NAME)
+        opened.callback(store.close)
+        runs = Runs(root, store, replay)
+        opened.callback(runs.close)
+        yield runs
+
+
+@contextmanager
+def taken_in(path: Path, assignments: Sequence[Assignment], runs: Runs) -> Iterator[Observer]:
+    """An observer of the submission at `path` to `assignments`; the private copies are gone afterwards.
+
+    Raises UsageError if there is no such folder.
+    """
+    run_folder = runs.store.path.parent
+    for leftover in run_folder.glob("graded-*"):
+        if not Path(f"/proc/{leftover.name.partition('-')[2]}").exists():  # its grader was killed
+            shutil.rmtree(leftover, ignore_errors=True)
+    copies = run_folder / f"graded-{os.getpid()}"
+    shutil.rmtree(copies, ignore_errors=True)
+    try:
+        submissions = {each.name: intake(each, path, into=copies / each.name) for each in assignments}
+        runs.prepare()
+        yield Observer(runs, {each.name: each for each in assignments}, submissions)
+    finally:
+        shutil.rmtree(copies, ignore_errors=True)
+
+
+@contextmanager
+def opened_for_developer(root: Path, submission: str, *, out: Path, replay: bool) -> Iterator[tuple[Sequence[Assignment], Observer]]:
+    """All assignments of the course around `root`, and an observer: what `pytest -p grader.judge.plugin` needs."""
+    course = load(find_root(root))
+    with opened_runs(course.root, out, replay=replay) as runs, taken_in(Path(submission), course.assignments, runs) as observer:
+        yield course.assignments, observer
+
+
+def environment() -> dict[str, str]:
+    """What the marks were made with."""
+    versions = {}
+    for name in DISTRIBUTIONS:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            versions[name] = "none"
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return {"python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}", "cores": str(cores), **versions}

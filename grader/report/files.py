@@ -1,0 +1,52 @@
+"""The files of a run folder. Each is written whole or not at all, so that a reader never meets half of one."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from grader.errors import MachineError, UsageError
+from grader.records import Json, Report
+from grader.report import json_report, junit
+
+PUBLIC, PRIVATE = 0o644, 0o600
+
+
+def write_all(report: Report, out: Path) -> None:
+    """Write report.json, junit.xml and, for the staff's eyes only, staff.json into the folder `out`.
+
+    Raises UsageError if `out` can't be a folder, MachineError if the disk refuses.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{out} can't be made a folder for the report ({error.strerror}); name another with --out.") from error
+    write(out / "report.json", json_report.dumps(report), PUBLIC)
+    write(out / "junit.xml", junit.to_xml(report), PUBLIC)
+    write(out / "staff.json", json.dumps(staff_form(report), indent=1, ensure_ascii=False) + "\n", PRIVATE)
+
+
+def staff_form(report: Report) -> Json:
+    """Every case that did not pass, with everything that is known of it."""
+    cases = (case for assignment in report.assignments for task in assignment.tasks for law in task.laws for case in law.cases)
+    return [
+        {"law": case.law, "id": case.id, "hidden": case.hidden, "outcome": case.outcome, "keys": list(case.keys), "staff": case.staff}
+        for case in cases
+        if case.outcome != "passed"
+    ]
+
+
+def write(path: Path, text: str, mode: int) -> None:
+    """Replace `path` by a file that has `text` and `mode` from its first byte on. Raises MachineError."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.unlink(missing_ok=True)
+        with os.fdopen(
+            os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8", errors="backslashreplace"
+        ) as stream:
+            stream.write(text)
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise MachineError(f"{path} can't be written: {error.strerror}") from error

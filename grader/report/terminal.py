@@ -1,0 +1,150 @@
+"""What a student reads after grading: marks by task, what to do first, and every failure explained once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from grader.records import NOT_SELECTED, NOT_STARTED, AssignmentMark, CaseOutcome, LawMark, LawVerdict, Message, Report, TaskMark
+from grader.report.page import Page
+
+SIGNS: dict[LawVerdict, tuple[str, str]] = {
+    "passed": ("✓", "green"),
+    "failed": ("✗", "red"),
+    "not_judged": ("–", "yellow"),
+    "error": ("!", "magenta"),
+}
+LABELS = (
+    ("seen", "seen"),
+    ("allowed", "allowed"),
+    ("where", "where"),
+    ("diagnosis", "this means"),
+    ("suggestion", "try"),
+    ("output", "output"),
+)
+COMMANDS = (("rerun", "run again"), ("debug", "debug"))
+INDENT = 14  # of the text after a label
+NARROW = 60  # columns below which the evidence labels give way to the claims
+
+
+def render(report: Report, page: Page, out: Path | None = None) -> None:
+    """Print the whole report on `page`; `out` is where its files lie."""
+    for note in report.notes:
+        page.paragraph(note, lead="note: ", lead_style="yellow")
+    for assignment in report.assignments:
+        _table(assignment, page)
+        _first_steps(assignment, page)
+        for laws in _alike(assignment):
+            _explain(laws, page)
+    _pending(report, page)
+    _sum(report, page, out)
+
+
+def _table(assignment: AssignmentMark, page: Page) -> None:
+    page.blank()
+    page.spread(assignment.title, _points(assignment), style="bold")
+    for task in assignment.tasks:
+        asked = [law for law in task.laws if not _is_unasked(law)]
+        if not asked:
+            continue
+        page.blank()
+        page.spread(task.title, _points(task), indent=2, style="bold")
+        for law in asked:
+            sign, style = SIGNS[law.verdict]
+            label = "" if page.width < NARROW else f"{law.evidence:>10}  "
+            page.spread(law.claim, f"{label}{_points(law):>7}", lead=f"  {sign} ", indent=4, lead_style=style)
+    unasked = sum(_is_unasked(law) for law in _laws(assignment))
+    if unasked:
+        page.paragraph(f"{unasked} more laws were not selected: these are not the assignment's marks.", indent=2, style="yellow")
+
+
+def _first_steps(assignment: AssignmentMark, page: Page) -> None:
+    """One friendly block instead of a page of failures that all say that nothing is there yet."""
+    waiting = [task for task in assignment.tasks if any(_is_not_started(law) for law in task.laws)]
+    if not waiting:
+        return
+    laws = [law for task in waiting for law in task.laws if _is_not_started(law)]
+    page.blank()
+    page.paragraph("What to do first", style="bold cyan")
+    others = len(waiting) - 1
+    after = f" {others} more task{'s' * (others != 1)} wait{'s' * (others == 1)} after it." if others else ""
+    page.paragraph(f"{waiting[0].title} ({waiting[0].id}) is not started yet: its stub still stands in the file.{after}", indent=2)
+    page.command(f"assignments/{assignment.name}/handout.md", lead="  read", indent=INDENT)
+    commands = [law.message.rerun.partition(" K=")[0] for law in laws if law.message and law.message.rerun]
+    page.command(commands[0] if commands else f"make grade A={assignment.name}", lead="  then", indent=INDENT)
+    page.paragraph(f"{len(laws)} of the laws above fail for no other reason; they are not explained again.", indent=2, style="dim")
+
+
+def _alike(assignment: AssignmentMark) -> Iterator[list[LawMark]]:
+    """Laws that failed or could not be judged through an error, those with the same message together."""
+    groups: dict[tuple[str, str, str], list[LawMark]] = {}
+    for law in _laws(assignment):
+        if law.verdict in ("failed", "error") and law.message and not _is_not_started(law):
+            groups.setdefault((law.message.seen, law.message.where, law.message.diagnosis), []).append(law)
+    yield from groups.values()
+
+
+def _explain(laws: list[LawMark], page: Page) -> None:
+    """One failure: what the laws claim, what was seen instead, and what to try."""
+    page.blank()
+    for law in laws:
+        sign, style = SIGNS[law.verdict]
+        page.paragraph(f"{law.claim} [{law.id}]", lead=f"{sign} ", style="bold", lead_style=style)
+    message = laws[0].message or Message(seen="")
+    for name, label in LABELS:
+        if text := getattr(message, name):
+            page.paragraph(text, lead=f"  {label}", indent=INDENT, lead_style="dim")
+    page.paragraph(_which_cases(laws), lead="  cases", indent=INDENT, lead_style="dim")
+    for name, label in COMMANDS:
+        if text := getattr(message, name):
+            page.command(text, lead=f"  {label}", indent=INDENT)
+
+
+def _which_cases(laws: list[LawMark]) -> str:
+    bad: set[CaseOutcome] = {"failed", "course_error", "machine_error"}
+    cases = [case for law in laws for case in law.cases]
+    kinds = dict.fromkeys(f"{case.kind} (hidden)" if case.hidden else case.kind for case in cases if case.outcome in bad)
+    count = sum(case.outcome in bad for case in cases)
+    return f"{count} of {len(cases)}: {'; '.join(kinds)}" if cases else "none: the law has no case"
+
+
+def _pending(report: Report, page: Page) -> None:
+    """Why laws were not judged, each reason once."""
+    reasons: dict[str, int] = {}
+    for law in (law for assignment in report.assignments for law in _laws(assignment)):
+        if law.verdict == "not_judged" and not _is_unasked(law) and law.message:
+            reasons[law.message.seen] = reasons.get(law.message.seen, 0) + 1
+    if reasons:
+        page.blank()
+    for reason, count in reasons.items():
+        page.paragraph(f"{count} law{'s' * (count != 1)}: {reason}", lead="– ", lead_style="yellow")
+
+
+def _sum(report: Report, page: Page, out: Path | None) -> None:
+    page.blank()
+    if report.interrupted:
+        page.paragraph("Interrupted: these are the marks of what was judged until then.", style="bold yellow")
+    page.paragraph(f"{report.earned} of {report.possible} points", style="bold green" if report.earned == report.possible else "bold")
+    if report.provisional:
+        page.paragraph(
+            "Provisional: some cases have not been judged here (hidden cases, or ones that this machine cannot run).", style="dim"
+        )
+    page.paragraph(f"{report.isolation}; {report.wall_s:.1f} s", style="dim")
+    if out is not None:
+        page.command(str(out / "report.json"), lead="report", indent=8)
+
+
+def _laws(assignment: AssignmentMark) -> Iterable[LawMark]:
+    return (law for task in assignment.tasks for law in task.laws)
+
+
+def _is_unasked(law: LawMark) -> bool:
+    return bool(law.cases) and all(case.message is not None and case.message.seen == NOT_SELECTED for case in law.cases)
+
+
+def _is_not_started(law: LawMark) -> bool:
+    return law.verdict == "failed" and law.message is not None and law.message.diagnosis == NOT_STARTED
+
+
+def _points(mark: AssignmentMark | TaskMark | LawMark) -> str:
+    return f"{mark.earned}/{mark.possible}"
