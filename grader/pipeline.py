@@ -15,7 +15,7 @@ from pathlib import Path
 from grader.course import Course, find_root, load
 from grader.intake import intake
 from grader.judge.ports import Progress
-from grader.judge.session import judge
+from grader.judge.session import Judged, judge
 from grader.observe.live import Runs
 from grader.observe.observer import Observer
 from grader.records import Assignment, Report, canonical, digest
@@ -53,25 +53,31 @@ def grade(
         runs = runs or opened.enter_context(opened_runs(course.root, out, replay=replay))
         observer = opened.enter_context(taken_in(submission_path, assignments, runs))
         judged = judge(course.root, assignments, observer, origin=str(submission_path), laws=laws, keyword=keyword, progress=progress)
-    marks = score(assignments, judged.verdicts)
-    report = Report(
-        schema=SCHEMA_NAME,
-        submission=digest(canonical({name: submission.hash for name, submission in observer.submissions.items()})),
-        origin=str(submission_path),
-        earned=sum(mark.earned for mark in marks),
-        possible=sum(mark.possible for mark in marks),
-        provisional=is_provisional(assignments, marks, judged.has_hidden),
-        assignments=marks,
-        notes=tuple(dict.fromkeys(note for submission in observer.submissions.values() for note in submission.notes)),
-        environment=environment(),
-        isolation=ISOLATION,
-        wall_s=time.monotonic() - began_s,
-        interrupted=judged.interrupted,
-    )
+    report = compose(submission_path, assignments, observer, judged, time.monotonic() - began_s)
     if out is not None:
         write_all(report, out)
         write(out / "judge.log", judged.log, PRIVATE)
     return report
+
+
+def compose(path: Path, assignments: Sequence[Assignment], observer: Observer, judged: Judged, wall_s: float) -> Report:
+    """The one record that every output is rendered from."""
+    marks = score(assignments, judged.verdicts)
+    submissions = observer.submissions
+    return Report(
+        schema=SCHEMA_NAME,
+        submission=digest(canonical({name: submission.hash for name, submission in submissions.items()})),
+        origin=str(path),
+        earned=sum(mark.earned for mark in marks),
+        possible=sum(mark.possible for mark in marks),
+        provisional=is_provisional(assignments, marks, judged.has_hidden),
+        assignments=marks,
+        notes=tuple(dict.fromkeys(note for submission in submissions.values() for note in submission.notes)),
+        environment=environment(),
+        isolation=ISOLATION,
+        wall_s=wall_s,
+        interrupted=judged.interrupted,
+    )
 
 
 @contextmanager

@@ -1,0 +1,201 @@
+"""Reports: the student's form keeps its secrets, files say what their formats allow, and the terminal is readable anywhere."""
+
+from __future__ import annotations
+
+import io
+import json
+import stat
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import jsonschema
+import pytest
+
+from grader.errors import UsageError
+from grader.records import NOT_SELECTED, NOT_STARTED, AssignmentMark, CaseVerdict, LawMark, Message, Report, TaskMark
+from grader.report import json_report
+from grader.report.files import write_all
+from grader.report.junit import to_xml
+from grader.report.live import LiveProgress
+from grader.report.page import Page
+from grader.report.terminal import render
+
+SECRET = "4711.25"  # in every staff form
+FAILURE = Message(
+    seen="rank 1 sent 144,000 bytes",
+    allowed="96,000 bytes: 2(N−1)/N of 72,000",
+    where="collectives.py:41 in ring_all_reduce",
+    diagnosis="ratio 1.50 = N/2",
+    suggestion="Send one chunk in each step.",
+    rerun="make grade A=collectives SUBMISSION=work K='test_sends_the_optimal_volume[3]'",
+    debug="grader debug 0123456789ab",
+    output="\x1b[2Jprinted by the submission\x00",
+)
+
+
+def law(name: str, message: Message | None = None, *, outcome: str = "failed", hidden: bool = False, task: str = "ring") -> LawMark:
+    """A law of three points with one case."""
+    outcome = outcome if message else "passed"
+    verdict = {"course_error": "error", "machine_error": "error"}.get(outcome, outcome)
+    full = f"collectives.{task}.{name}"
+    case = CaseVerdict(full, f"test_{name}[3]", "world size 3", hidden, outcome, message, f"expected {SECRET}", (f"key of {SECRET}",))  # type: ignore[arg-type]
+    return LawMark(full, f"Claim of {name} — for every N ≤ 8.", verdict, "witnessed", 0 if message else 3, 3, message, (case,))  # type: ignore[arg-type]
+
+
+def report_of(*laws: LawMark, **changes: object) -> Report:
+    """A report on one assignment; laws are sorted into tasks by their ids."""
+    by_task: dict[str, list[LawMark]] = {}
+    for each in laws:
+        by_task.setdefault(each.id.rpartition(".")[0], []).append(each)
+    tasks = tuple(TaskMark(name, f"Task {name}", sum(m.earned for m in ms), 3 * len(ms), tuple(ms)) for name, ms in by_task.items())
+    earned, possible = sum(task.earned for task in tasks), sum(task.possible for task in tasks)
+    mark = AssignmentMark("collectives", "Collectives", earned, possible, tasks)
+    report = Report(json_report.SCHEMA_NAME, "abc", "work", earned, possible, True, (mark,), (), {"torch": "2.13.0"}, "processes", 1.5)
+    return replace(report, **changes)  # type: ignore[arg-type]
+
+
+FULL = report_of(
+    law("passes"),
+    law("fails", FAILURE),
+    law("is_hidden", Message(seen="A hidden case fails."), hidden=True),
+    law("waits", Message(seen="Not judged: no GPU here"), outcome="not_judged"),
+    law("is_broken", Message(seen="The course is wrong: KeyError"), outcome="course_error"),
+    notes=("random.py is left out: it would hide Python's own library random.",),
+)
+
+
+def printed(report: Report, width: int = 80, encoding: str = "utf-8") -> str:
+    """The report as a file of that encoding would get it."""
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding=encoding)
+    render(report, Page(stream, width), Path("out"))
+    stream.flush()
+    return raw.getvalue().decode(encoding)
+
+
+# --- report.json -----------------------------------------------------------------------------------------------------
+def test_the_published_schema_is_todays() -> None:
+    """The committed schema is the one that the records give; otherwise run `python -m grader.report.json_report`."""
+    assert json.loads(json_report.SCHEMA_FILE.read_text()) == json_report.schema()
+
+
+def test_a_report_keeps_its_schema() -> None:
+    """What is written is valid, and the schema would notice a field too many or one that is missing."""
+    validator = jsonschema.Draft202012Validator(json_report.schema())
+    tree = json.loads(json_report.dumps(FULL))
+    validator.validate(tree)
+    for break_it in (
+        lambda t: t.pop("earned"),
+        lambda t: t.update(more=1),
+        lambda t: t["assignments"][0]["tasks"][0]["laws"][0].update(verdict="great"),
+    ):
+        broken = json.loads(json_report.dumps(FULL))
+        break_it(broken)
+        assert not validator.is_valid(broken)
+
+
+def test_staff_forms_reach_only_the_staffs_file(tmp_path: Path) -> None:
+    """Inputs and expected values are in staff.json, which nobody else may read, and in no other file or output."""
+    write_all(FULL, tmp_path / "new" / "folder")
+    files = {path.name: path for path in (tmp_path / "new" / "folder").iterdir()}
+    assert set(files) == {"report.json", "junit.xml", "staff.json"}
+    assert {name for name, path in files.items() if SECRET in path.read_text()} == {"staff.json"}
+    assert stat.S_IMODE(files["staff.json"].stat().st_mode) == 0o600
+    assert SECRET not in printed(FULL)
+
+
+def test_staff_files_are_private_even_over_a_public_one(tmp_path: Path) -> None:
+    """A file that lay there with other permissions is replaced, not written into."""
+    (tmp_path / "staff.json").write_text("{}")
+    write_all(FULL, tmp_path)
+    assert stat.S_IMODE((tmp_path / "staff.json").stat().st_mode) == 0o600
+
+
+def test_a_run_folder_that_cannot_be_made_is_the_callers_to_mend(tmp_path: Path) -> None:
+    """`--out` on an existing file is said in words."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="--out"):
+        write_all(FULL, tmp_path / "file")
+
+
+# --- JUnit -----------------------------------------------------------------------------------------------------------
+def test_junit_says_each_outcome_in_its_own_word() -> None:
+    """Failures, errors and skipped cases are told apart and counted; control characters never break the XML."""
+    root = ET.fromstring(to_xml(FULL).encode())
+    assert {name: root.get(name) for name in ("tests", "failures", "errors", "skipped")} == {
+        "tests": "5",
+        "failures": "2",
+        "errors": "1",
+        "skipped": "1",
+    }
+    assert [[child.tag for child in case] for case in root.iter("testcase")] == [[], ["failure"], ["failure"], ["skipped"], ["error"]]
+    names = [(case.get("classname"), case.get("name")) for case in root.iter("testcase")]
+    assert len(set(names)) == len(names)
+
+
+# --- the terminal ----------------------------------------------------------------------------------------------------
+def test_a_failure_is_explained_with_everything_that_helps() -> None:
+    """Claim, seen, allowed, where, what it means, what to try, the cases, and both commands."""
+    text = printed(FULL, 100)
+    for part in ("seen", "allowed", "where", "diagnosis", "suggestion", "rerun", "debug"):
+        assert getattr(FAILURE, part) in text
+    assert "Claim of fails" in text and "1 of 1: world size 3" in text and "random.py is left out" in text
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "cp1252"])
+def test_the_report_fits_any_terminal(width: int, encoding: str) -> None:
+    """No line is wider than the terminal, but for commands, which stay whole; no letter is lost to a question mark."""
+    lines = printed(FULL, width, encoding).splitlines()
+    commands = ("make grade", "grader debug", "report.json", "handout.md")
+    assert all(len(line) <= width for line in lines if not any(command in line for command in commands))
+    assert any(FAILURE.rerun in line for line in lines)
+    assert not any("?" in line.replace("?[2J", "").replace("submission?", "") for line in lines)
+
+
+def test_a_submissions_output_cannot_steer_the_terminal() -> None:
+    """Escape sequences and other control characters are shown, not sent."""
+    text = printed(FULL)
+    assert "printed by the submission" in text
+    assert not any(ord(letter) < 32 and letter != "\n" for letter in text)
+
+
+def test_work_that_is_not_started_is_one_friendly_block() -> None:
+    """Twenty stubs make one block that names the first task, its handout and the command, and not twenty explanations."""
+    stub = Message(
+        seen="rank 0 raised NotImplementedError", diagnosis=NOT_STARTED, rerun="make grade A=collectives SUBMISSION=work K='test_x'"
+    )
+    text = printed(report_of(*(law(f"law{i}", stub, task=task) for task in ("ring", "broadcast") for i in range(10))))
+    assert text.count("What to do first") == 1 and "NotImplementedError" not in text
+    assert "Task collectives.ring (collectives.ring) is not started" in text and "1 more task waits" in text
+    assert "assignments/collectives/handout.md" in text and "make grade A=collectives SUBMISSION=work\n" in text
+
+
+def test_equal_failures_are_explained_once() -> None:
+    """Laws that fail for one reason share its explanation."""
+    text = printed(report_of(law("one", FAILURE), law("two", FAILURE)))
+    assert text.count(FAILURE.seen) == 1
+    assert "[collectives.ring.one]" in text.replace("\n  ", "") and "[collectives.ring.two]" in text.replace("\n  ", "")
+
+
+def test_laws_that_were_not_selected_are_counted_only() -> None:
+    """After -k the page shows what was asked for, and says that it isn't the whole."""
+    text = printed(report_of(law("one", FAILURE), law("two", Message(seen=NOT_SELECTED), outcome="not_judged")))
+    assert "Claim of two" not in text and "1 more laws were not selected" in text
+
+
+def test_an_endless_output_is_cut_with_a_word() -> None:
+    """A page of prints doesn't push the explanation off the screen."""
+    text = printed(report_of(law("one", replace(FAILURE, output="x\n" * 500))))
+    assert len(text.splitlines()) < 60 and "more lines in report.json" in text
+
+
+def test_progress_is_silent_without_a_terminal() -> None:
+    """A log file gets no progress bar and no escape sequence."""
+    stream = io.StringIO()
+    with LiveProgress(Page(stream)) as progress:
+        progress.started(2)
+        progress.judging("collectives.ring.one")
+        progress.judged(FULL.assignments[0].tasks[0].laws[1].cases[0])
+    assert stream.getvalue() == ""
