@@ -1,0 +1,149 @@
+"""Proofs by grading: the starter, the solution, every mutant, the variants."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from grader.course import Course
+from grader.errors import CourseError
+from grader.records import Assignment, AssignmentMark, LawMark, Message, Report
+from grader.selfcheck.findings import Finding, GradeOne, MutantTrial
+from grader.selfcheck.overlays import load_overlay
+
+IMPORT_WALL_S = 120
+IMPORT_EACH = """
+import importlib, json, sys
+sys.path.insert(0, sys.argv[1])
+troubles = {}
+for name in sys.argv[2:]:
+    try:
+        importlib.import_module(name)
+    except BaseException as error:
+        troubles[name] = f"{type(error).__name__}: {error}"
+print("\\n" + json.dumps(troubles))
+"""
+
+
+def import_troubles(folder: Path, assignment: Assignment) -> dict[str, str]:
+    """What importing each file of `assignment` from `folder` raises, by file; run in a process of its own."""
+    modules = [file.removesuffix(".py") for file in assignment.files]
+    command = [sys.executable, "-c", IMPORT_EACH, str(folder), *modules]
+    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        run = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=IMPORT_WALL_S, stdin=subprocess.DEVNULL
+        )
+    except subprocess.TimeoutExpired:
+        return dict.fromkeys(assignment.files, f"the import didn't end within {IMPORT_WALL_S} s")
+    lines = run.stdout.strip().splitlines()
+    if run.returncode or not lines:
+        return dict.fromkeys(assignment.files, f"the import ended Python with status {run.returncode}")
+    return {f"{module}.py": str(trouble) for module, trouble in json.loads(lines[-1]).items()}
+
+
+def starter_scores_nothing(course: Course, assignment: Assignment, grade_one: GradeOne) -> Iterator[Finding]:
+    """It can be imported, earns 0, and every task and law of it was really judged."""
+    folder = course.root / "starter"
+    if not folder.is_dir():
+        yield Finding(False, "starter", "starter/", "There is no starter; `grader starter` makes it.")
+        return
+    troubles = import_troubles(folder, assignment)
+    for file in assignment.files:
+        subject = f"starter/{file}"
+        sentence = f"Importing it raises {troubles[file]}" if file in troubles else "It can be imported."
+        yield Finding(file not in troubles, "starter", subject, sentence)
+    mark, trouble = _graded(assignment, folder, grade_one)
+    if mark is None:
+        yield Finding(False, "starter", assignment.name, trouble)
+        return
+    yield Finding(mark.earned == 0, "starter", assignment.name, f"The starter earns {mark.earned} of {mark.possible}; expected 0.")
+    laws = {law.id: law for task in mark.tasks for law in task.laws}
+    for task in assignment.tasks:
+        marks = [laws.get(law.id) for law in task.laws]
+        verdicts = sorted({law.verdict if law else "missing" for law in marks})
+        ok = "failed" in verdicts and set(verdicts) <= {"failed", "not_judged"}
+        expected = "expected failed (or not judged, where a need failed)"
+        yield Finding(ok, "starter", task.id, f"Its laws on the starter: {', '.join(verdicts)}; {expected}.")
+
+
+def solution_earns_everything(assignment: Assignment, folder: Path, grade_one: GradeOne, proof: str, subject: str) -> Iterator[Finding]:
+    """Every law passes, or waits for hardware that is not here, and the denominators are the course's."""
+    mark, trouble = _graded(assignment, folder, grade_one)
+    if mark is None:
+        yield Finding(False, proof, subject, trouble)
+        return
+    possible = {task.id: task.possible for task in mark.tasks}
+    expected = {task.id: task.points for task in assignment.tasks}
+    if possible != expected or mark.possible != assignment.points:
+        seen = f"The report counts {mark.possible} points, {possible}"
+        yield Finding(False, proof, subject, f"{seen}; the course has {assignment.points}, {expected}.")
+    laws = [law for task in mark.tasks for law in task.laws]
+    for law in laws:
+        if law.verdict not in ("passed", "not_judged"):
+            yield Finding(False, proof, subject, f"{law.id} {law.verdict}: {_shown(law)}")
+    num_pending = sum(law.verdict == "not_judged" for law in laws)
+    pending = f"; {num_pending} laws are not judged on this machine" if num_pending else ""
+    pending_points = sum(law.possible for law in laws if law.verdict == "not_judged")
+    ok = bool(laws) and num_pending < len(laws) and mark.earned + pending_points == assignment.points
+    yield Finding(ok, proof, subject, f"It earns {mark.earned} of {assignment.points}{pending}.")
+
+
+def try_mutant(course: Course, assignment: Assignment, path: Path, folder: Path, grade_one: GradeOne, *, full: bool) -> MutantTrial:
+    """Compose the mutant `path`, put it into `folder` and grade it: on the law it names only, or on all of them."""
+    name = path.relative_to(course.root).as_posix()
+    law = ""
+    try:
+        overlay = load_overlay(course, assignment, path)
+        law, word = overlay.header.law, overlay.header.says
+        if law not in {known.id for known in assignment.laws()}:
+            raise CourseError(f"`law: {law}` is no law of {assignment.name}; expected the full id of the one that must catch it.")
+        if not word:
+            raise CourseError("`says:` is missing: expected a word that the student's message must contain.")
+        report = grade_one(assignment, overlay.write(course, assignment, folder), None if full else (law,))
+    except CourseError as error:
+        return MutantTrial(name, law, False, str(error), ())
+    marks = {mark.id: mark for task in _mark_of(report, assignment).tasks for mark in task.laws}
+    caught_by = tuple(mark.id for mark in marks.values() if mark.verdict == "failed")
+    is_caught, sentence = _caught(marks.get(law), law, word)
+    if full and len(caught_by) > 1:
+        sentence += f" Caught by {len(caught_by)} laws."
+    return MutantTrial(name, law, is_caught, sentence, caught_by)
+
+
+def _caught(mark: LawMark | None, law: str, word: str) -> tuple[bool, str]:
+    if mark is None or mark.verdict != "failed":
+        return False, f"It survives: {law} says {mark.verdict if mark else 'nothing'}; expected failed."
+    messages = [mark.message, *(case.message for case in mark.cases if case.outcome == "failed")]
+    if not any(word.lower() in student_text(message).lower() for message in messages if message):
+        return False, f"{law} catches it, but its message doesn't contain {word!r}: {_shown(mark)}"
+    return True, f"{law} catches it and says {word!r}."
+
+
+def student_text(message: Message) -> str:
+    """What a student reads of a failure, apart from commands and the ranks' own output."""
+    return " ".join(part for part in (message.seen, message.allowed, message.where, message.diagnosis, message.suggestion) if part)
+
+
+# --- reports ---------------------------------------------------------------------------------------------------------
+def _graded(assignment: Assignment, folder: Path, grade_one: GradeOne) -> tuple[AssignmentMark | None, str]:
+    try:
+        return _mark_of(grade_one(assignment, folder), assignment), ""
+    except CourseError as error:
+        return None, str(error)
+
+
+def _mark_of(report: Report, assignment: Assignment) -> AssignmentMark:
+    for mark in report.assignments:
+        if mark.name == assignment.name:
+            return mark
+    raise CourseError(f"The report on {report.origin} has no marks for {assignment.name}.")
+
+
+def _shown(mark: LawMark) -> str:
+    messages = [mark.message, *(case.message for case in mark.cases)]
+    return next((student_text(message) for message in messages if message), "without a message")
