@@ -1,0 +1,177 @@
+"""The judge's event loop: reads the ranks' words, logs and exits, answers their operations, and ends with an `Outcome`.
+
+It never forks, kills, touches the disk, or lets a rank's words raise an exception: what makes no sense is that rank's fault.
+"""
+
+from __future__ import annotations
+
+import selectors
+import time
+from collections.abc import Callable, Sequence
+
+from grader.records import Fault, Outcome, RankOutcome, Request
+from grader.wire.calls import Call, read_call
+from grader.wire.channel import Channel, Purse
+from grader.wire.desk import Desk
+from grader.wire.endpoint import Endpoint, Supervision
+from grader.wire.faults import fault_of_exit
+from grader.wire.findings import findings_of
+from grader.wire.policy import Policy
+from grader.wire.seat import Seat
+from grader.wire.trace import assemble
+from grader.wire.umpire import Umpire
+from grader.wire.words import AnswerWord, Malformed, OperationWord, Word, read_word
+
+TICK_S = 0.02  # how often ranks that say nothing are looked at
+EXIT_GRACE_S = 0.5  # between a rank's last word, or the end of its line, and its exit status
+LOOK_EVERY_S = 0.25  # while others talk without a pause
+
+
+class Broker:
+    """One run. `run` may be called once."""
+
+    def __init__(
+        self, request: Request, endpoints: Sequence[Endpoint], supervision: Supervision, *, policy: Policy | None = None
+    ) -> None:
+        """`endpoints` in rank order; an opening's "submission" is the folder whose lines are named in verdicts."""
+        self._request, self._supervision = request, supervision
+        self.purse = Purse()
+        self._seats: list[Seat] = []
+        self._selector = selectors.DefaultSelector()
+        for endpoint in endpoints:
+            self._take_seat(endpoint)
+        self._desk = Desk(request, self._seats, policy or Policy(), self.purse)
+        folders = {opening.get("submission", "") for opening, _ in (endpoint.opening for endpoint in endpoints)}
+        self._umpire = Umpire(request, self._seats, self._desk, supervision, folders.pop() if len(folders) == 1 else "")
+        self._selector.register(supervision, selectors.EVENT_READ, self._hear_exits)
+        self._openings = {endpoint.rank: endpoint.opening for endpoint in endpoints}
+
+    def _take_seat(self, endpoint: Endpoint) -> None:
+        rank, world_size = endpoint.rank, self._request.world_size
+
+        def admit(header: bytearray, body_bytes: int) -> Word | Call:
+            word = read_word(header)
+            if isinstance(word, OperationWord):
+                return read_call(rank, world_size, word, body_bytes)
+            if isinstance(word, AnswerWord):
+                self._desk.check_answer(self._seats[rank], word, body_bytes)
+            elif body_bytes:
+                raise Malformed(f"sends {body_bytes} bytes with a word that carries none")
+            return word
+
+        seat = Seat(endpoint, Channel(endpoint.line, admit, self.purse), self._request.limits.log_bytes)
+        self._seats.append(seat)
+        self._selector.register(endpoint.line, selectors.EVENT_READ, lambda: self._hear(seat))
+        if endpoint.log >= 0:
+            self._selector.register(endpoint.log, selectors.EVENT_READ, lambda: self._hear_log(seat))
+
+    # --- the loop
+    def run(self) -> Outcome:
+        """Serve the ranks until all have ended or one verdict is certain. MachineError if the supervisor died."""
+        began_s = time.monotonic()
+        for seat in self._seats:
+            header, parts = self._openings.pop(seat.rank)
+            seat.channel.write_parts(header, tuple(parts))
+        look_at_s = began_s
+        while not self._is_over():
+            self._await_writable()
+            news = self._selector.select(0)
+            if not news:
+                self._umpire.settle(lambda: bool(self._selector.select(0)))
+                if self._is_over():
+                    break
+                news = self._selector.select(TICK_S)
+            for key, _ in news:
+                act: Callable[[], None] = key.data
+                act()
+            now_s = time.monotonic()
+            if not news or now_s > look_at_s:
+                self._umpire.look()
+                self._collect_the_gone(now_s)
+                look_at_s = now_s + LOOK_EVERY_S
+        return self._outcome(time.monotonic() - began_s)
+
+    def _is_over(self) -> bool:
+        if self._umpire.verdict is not None:
+            return True
+        if any(seat.is_live for seat in self._seats):
+            return False
+        return all(seat.exit_status is not None or self._is_late(seat) for seat in self._seats)
+
+    def _is_late(self, seat: Seat) -> bool:
+        """It has been gone for so long that its exit status is not waited for."""
+        return seat.left_s is not None and time.monotonic() - seat.left_s > EXIT_GRACE_S
+
+    def _await_writable(self) -> None:
+        for seat in self._seats:
+            if seat.channel.is_closed:
+                continue
+            wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if seat.channel.is_sending else 0)
+            key = self._selector.get_key(seat.channel.line)
+            if key.events != wanted:
+                self._selector.modify(seat.channel.line, wanted, key.data)
+
+    # --- one rank has something to say
+    def _hear(self, seat: Seat) -> None:
+        seat.channel.flush()
+        try:
+            for word, body in seat.channel.read():
+                self._desk.take(seat, word, body)
+        except Malformed as error:
+            self._desk.fell(seat, Fault("malformed", seat.rank, f"rank {seat.rank} {error}"))
+            self._close(seat)
+        if seat.channel.is_closed:
+            self._close(seat)
+
+    def _close(self, seat: Seat) -> None:
+        """Nothing more is read from it."""
+        if seat.channel.line in self._selector.get_map():
+            self._selector.unregister(seat.channel.line)
+        seat.channel.is_closed = True
+        seat.leave()
+        seat.left_s = seat.left_s or time.monotonic()
+        if seat.exit_status is not None:
+            self._account_for(seat)
+
+    def _hear_log(self, seat: Seat) -> None:
+        if not seat.log.read():
+            self._selector.unregister(seat.log.descriptor)
+
+    def _hear_exits(self) -> None:
+        for rank, status in self._supervision.exits():
+            seat = self._seats[rank]
+            while not seat.channel.is_closed and seat.fall is None:  # what it said before it went; a child of its may hold the line open
+                heard_s = seat.heard_s
+                self._hear(seat)
+                if seat.heard_s == heard_s:
+                    break
+            seat.exit_status = status
+            if not seat.channel.is_closed:
+                self._close(seat)
+            self._account_for(seat)
+
+    def _collect_the_gone(self, now_s: float) -> None:
+        """A rank whose line has ended and whose exit nobody reports has closed its line itself."""
+        for seat in self._seats:
+            if not seat.is_live and self._is_late(seat):
+                self._account_for(seat)
+
+    def _account_for(self, seat: Seat) -> None:
+        if not seat.has_answered and seat.fall is None:
+            self._desk.fell(seat, fault_of_exit(seat))
+
+    # --- the end
+    def _outcome(self, wall_s: float) -> Outcome:
+        events = assemble([seat.trace for seat in self._seats])
+        for seat in self._seats:
+            seat.log.read(most_chunks=1024)
+            seat.look()
+        self._selector.close()
+        ranks = tuple(
+            RankOutcome(
+                rank=seat.rank, answered=seat.has_answered, exit_status=seat.exit_status, outputs=seat.outputs, facts=seat.facts,
+                raised=seat.raised, log=seat.log.text(), cpu_s=seat.cpu_s,
+            )
+            for seat in self._seats
+        )  # fmt: skip
+        return Outcome(ranks, events, self._umpire.final_fault(), findings_of(events), wall_s)

@@ -1,0 +1,77 @@
+"""When a run is over, and whose fault it was: the first trouble gets a short grace, so that what follows from it is told too."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from grader.records import Fault, Request
+from grader.wire.desk import Desk
+from grader.wire.endpoint import Supervision
+from grader.wire.faults import fault_of_cpu, fault_of_deadlock, fault_of_hang, fault_of_quarrel, fault_of_silence, lines_of
+from grader.wire.referee import Stillness, doomed, open_call
+from grader.wire.seat import Seat
+
+GRACE_S = 0.2  # after a first fault the other ranks may still fall, or come to a stop
+
+
+class Umpire:
+    """Decides. `verdict` is set once, and ends the run."""
+
+    def __init__(self, request: Request, seats: Sequence[Seat], desk: Desk, supervision: Supervision, submission_folder: str) -> None:
+        self._request, self._seats, self._desk, self._supervision, self._folder = request, seats, desk, supervision, submission_folder
+        self._stillness = Stillness(request.limits)
+        self._trouble_since_s: float | None = None
+        self.verdict: Fault | None = None
+
+    def settle(self, is_there_news: Callable[[], bool]) -> None:
+        """Nothing is there to be read: open gates, and see whether somebody is lost for good."""
+        self._desk.reconsider()
+        if self._desk.changed_in_flight is not None:
+            self.verdict = self._desk.changed_in_flight
+            return
+        stuck = doomed(self._seats)
+        has_fault = bool(self._desk.falls or self._desk.matching.quarrels)
+        if not (stuck or has_fault):
+            self._trouble_since_s = None
+            return
+        if any(not seat.is_live and not seat.has_answered and seat.fall is None for seat in self._seats):
+            return  # somebody has left and nobody has said how
+        now_s = time.monotonic()
+        self._trouble_since_s = self._trouble_since_s or now_s
+        is_grace_over = now_s - self._trouble_since_s > GRACE_S
+        num_live = sum(seat.is_live for seat in self._seats)
+        if (has_fault and is_grace_over) or (stuck and (len(stuck) == num_live or is_grace_over) and self._stillness.are_asleep(stuck) and not is_there_news()):
+            self._conclude(stuck)
+
+    def look(self) -> None:
+        """Ranks that say nothing: do they burn CPU, sleep for no reason, or hang in gloo?"""
+        limits, now_s = self._request.limits, time.monotonic()
+        live = [seat for seat in self._seats if seat.is_live]
+        for seat in live:
+            if seat.look() > limits.cpu_s:
+                self._desk.fell(seat, fault_of_cpu(seat, limits, self._supervision.stack(seat.rank), self._folder))
+            elif not seat.waits and not open_call(seat) and now_s - seat.heard_s > limits.wall_s:
+                self._desk.fell(seat, fault_of_silence(seat, limits, self._supervision.stack(seat.rank), self._folder))
+        recorded = [seat for seat in live if open_call(seat)]
+        if recorded and len(recorded) == len(live) and self._stillness.are_idle(live) and self.verdict is None:
+            self.verdict = self._blame() or fault_of_hang(live, limits)
+
+    def final_fault(self) -> Fault | None:
+        """The run's fault, also when all ranks have gone by themselves."""
+        return self.verdict or self._blame()
+
+    def _conclude(self, stuck: Sequence[Seat]) -> None:
+        self.verdict = self._blame() or fault_of_deadlock(stuck, self._seats, self._desk.policy)
+
+    def _blame(self) -> Fault | None:
+        """The fault that explains the others: a rank that fell, else calls that don't belong together."""
+        falls, quarrels = self._desk.falls, self._desk.matching.quarrels
+        if falls:
+            # Over the wire no rank falls because of another, so the lowest is named whoever was first; over gloo an error spreads.
+            first = min(falls, key=lambda fault: fault.rank) if self._request.network.transport == "wire" else falls[0]
+            return replace(first, lines=lines_of(self._seats, self._desk.policy))
+        if quarrels:
+            return fault_of_quarrel(quarrels[0], self._seats, self._desk.policy)
+        return None

@@ -1,0 +1,173 @@
+"""What an operation over the wire gives back: torch's `Work`, with the answer copied into the caller's tensors when it lands."""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+from torch._C._distributed_c10d import Work
+
+from grader.frames import Bytes
+from grader.records import Json
+from grader.worker.line import Landing, Line
+
+POLLS_PER_WORD = 1000  # a rank that spins on is_completed() tells the judge this seldom
+
+
+def raw(tensor: torch.Tensor) -> Bytes:
+    """The tensor's bytes in row-major order; shares memory with it where it is contiguous."""
+    if not tensor.numel():
+        return b""
+    view: Bytes = memoryview(tensor.detach().contiguous().view(-1).view(torch.uint8).numpy())
+    return view
+
+
+def num_bytes(tensor: torch.Tensor) -> int:
+    return int(tensor.numel() * tensor.element_size())
+
+
+def fill(tensor: torch.Tensor, body: memoryview) -> None:
+    """Copy raw bytes into a tensor. As with gloo, no version counter moves and autograd doesn't notice."""
+    if not body or tensor.untyped_storage().nbytes() < num_bytes(tensor):  # a storage that was freed while the answer was under way
+        return
+    if tensor.is_contiguous():
+        memoryview(tensor.detach().view(-1).view(torch.uint8).numpy())[:] = body
+        return
+    with torch.inference_mode(tensor.is_inference()), torch.no_grad():
+        tensor.detach().copy_(torch.frombuffer(bytearray(body), dtype=torch.uint8).view(tensor.dtype).view(tensor.shape))
+
+
+def fingerprint(tensor: torch.Tensor) -> int:
+    """A number that changes when somebody writes into the tensor.
+
+    Views share one version counter with their base, so that a write into the next chunk would count; their bytes are summed instead.
+    """
+    if tensor.untyped_storage().nbytes() < num_bytes(tensor):
+        return -1
+    if tensor.is_inference() or tensor.untyped_storage().nbytes() != num_bytes(tensor):
+        return zlib.crc32(raw(tensor))
+    return int(tensor._version)
+
+
+class WireWork(Work, Landing):
+    """One operation in flight."""
+
+    def __init__(self, line: Line, outputs: Sequence[torch.Tensor], watched: Sequence[torch.Tensor], value: Any) -> None:
+        """`outputs` are filled from the answer, in order; `value` is what the future gives; `watched` must not change before the wait."""
+        Work.__init__(self)
+        Landing.__init__(self)
+        self._line, self._outputs, self._value = line, outputs, value
+        self._guard = threading.Lock()
+        self._future: torch.futures.Future[Any] | None = None
+        self._watched = {index: tensor for index, tensor in enumerate(watched)}
+        self._fingerprints = {index: fingerprint(tensor) for index, tensor in self._watched.items()}
+        self._changed: set[int] = set()
+        self._is_asked = False
+        self._num_polls = 0
+
+    # --- landing
+    def land(self, header: dict[str, Json], body: Bytes) -> None:
+        with self._guard:
+            self._note_changes()
+            if "error" not in header:
+                view, start = memoryview(body), 0
+                for tensor in self._outputs:
+                    end = start + num_bytes(tensor)
+                    fill(tensor, view[start:end])
+                    start = end
+            self._fingerprints = {index: fingerprint(tensor) for index, tensor in self._watched.items()}
+            super().land(header, b"")
+            future = self._future
+        if future is not None:  # its callbacks may wait for other operations, which land on this very thread
+            threading.Thread(target=self._settle, args=(future,), daemon=True).start()
+
+    def _note_changes(self) -> None:
+        self._changed |= {index for index, tensor in self._watched.items() if fingerprint(tensor) != self._fingerprints[index]}
+
+    def _settle(self, future: torch.futures.Future[Any]) -> None:
+        error = self.exception()
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(self._value)
+
+    # --- waiting
+    def _ask(self, how: str) -> None:
+        """Tell the judge, once, that somebody now depends on this operation."""
+        if self._is_asked:
+            return
+        self._is_asked = True
+        with self._guard:
+            self._note_changes()
+            self._watched = {}
+        header: dict[str, Json] = {"wait": self.id, "how": how, "at": self._line.student_line()}
+        if self._changed:
+            header["changed"] = sorted(self._changed)
+        self._line.post(header)
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Sleep until the answer has landed. The judge knows what can never come, so `timeout` is not used."""
+        self._ask("wait")
+        self.landed.wait()
+        error = self.exception()
+        if error is not None:
+            raise error
+        return True
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def get_future(self) -> torch.futures.Future[Any]:
+        self._ask("future")
+        with self._guard:
+            if self._future is None:
+                self._future = torch.futures.Future()
+                if self.landed.is_set():
+                    self._settle(self._future)
+            return self._future
+
+    def is_completed(self) -> bool:
+        self._num_polls += 1
+        if self._num_polls == 1 or self._num_polls % POLLS_PER_WORD == 0:
+            self._line.post({"poll": self.id, "times": self._num_polls})
+        return self.landed.is_set()
+
+    # --- what is known afterwards
+    def is_success(self) -> bool:
+        return self.landed.is_set() and "error" not in self.header
+
+    def exception(self) -> RuntimeError | None:
+        return RuntimeError(self.header["error"]) if "error" in self.header else None
+
+    def result(self) -> Any:
+        return self._value
+
+    def source_rank(self) -> int:
+        """Group rank of a message's sender, for a receive from any source."""
+        return int(self.header.get("source", -1))
+
+    _source_rank = source_rank
+
+
+class Batch(Work):
+    """What a coalescing block returns: all of its operations as one."""
+
+    def __init__(self, works: Sequence[WireWork]) -> None:
+        super().__init__()
+        self._works = works
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        return all([work.wait() for work in self._works])
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def get_future(self) -> torch.futures.Future[Any]:
+        return torch.futures.collect_all([work.get_future() for work in self._works])
+
+    def is_completed(self) -> bool:
+        return all([work.is_completed() for work in self._works])
