@@ -84,7 +84,7 @@ def compose(path: Path, assignments: Sequence[Assignment], observer: Observer, j
 def opened_runs(root: Path, out: Path | None, *, replay: bool = False) -> Iterator[Runs]:
     """Processes and a store for one grading or for many; without `out` the store is forgotten afterwards."""
     with ExitStack() as opened:
-        folder = out or Path(opened.enter_context(tempfile.TemporaryDirectory(prefix=f"grader-{os.getpid()}-")))
+        folder = out.resolve() if out else Path(opened.enter_context(tempfile.TemporaryDirectory(prefix=f"grader-{os.getpid()}-")))
         store = Store(folder / STORE_NAME)
         opened.callback(store.close)
         runs = Runs(root, store, replay)

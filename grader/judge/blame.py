@@ -120,6 +120,10 @@ def _is_ours(error: BaseException) -> bool:
 
 
 def _place(error: BaseException) -> str:
-    """File, line and source of the innermost frame in a test file."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name.startswith("test_")]
+    """File, line and source of the innermost frame in the course's tests."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_courses(Path(frame.filename).parts)]
     return f"{Path(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name}: {frames[-1].line}" if frames else ""
+
+
+def _is_courses(parts: tuple[str, ...]) -> bool:
+    return "tests" in parts and "site-packages" not in parts

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -53,7 +54,7 @@ def judge(
     options = ["-c", str(INI), "--rootdir", str(root), "--confcutdir", str(root), "--noconftest", "-p", "no:cacheprovider",
                "--continue-on-collection-errors", "--capture=sys", "-q", *(["-k", keyword] if keyword else [])]  # fmt: skip
     log = io.StringIO()
-    with _without_foreign_settings(), _freshly_imported(paths), contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
+    with _without_foreign_settings(), _importing_from(root), contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
         status = pytest.main([*options, *map(str, paths)], plugins=[plugin])
     _raise_if_unusable(plugin, status, keyword, log.getvalue())
     has_hidden = any(case.hidden for case in plugin.cases.values() if case.node not in plugin.deselected)
@@ -100,11 +101,17 @@ def _without_foreign_settings() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _freshly_imported(paths: Sequence[Path]) -> Iterator[None]:
-    """Forget the test modules afterwards: pytest names them by their path inside the course, and another course may be next."""
-    files = set(map(str, paths))
+def _importing_from(root: Path) -> Iterator[None]:
+    """Let tests import `tests.laws` of this course, and forget all of `tests` afterwards: another course may be next."""
+    elsewhere = _forget_tests()
+    sys.path.insert(0, str(root))
     try:
         yield
     finally:
-        for name in [name for name, module in sys.modules.items() if getattr(module, "__file__", None) in files]:
-            del sys.modules[name]
+        sys.path.remove(str(root))
+        _forget_tests()
+        sys.modules.update(elsewhere)
+
+
+def _forget_tests() -> dict[str, ModuleType]:
+    return {name: sys.modules.pop(name) for name in list(sys.modules) if name == "tests" or name.startswith("tests.")}

@@ -287,6 +287,20 @@ def test_nobody_elses_settings_reach_the_judge(course: Course, monkeypatch: pyte
     assert os.environ["PYTEST_ADDOPTS"] == "--collect-only"
 
 
+def test_tests_import_the_laws_of_their_own_course(tmp_path: Path) -> None:
+    """tests/laws of the course at hand is found, also when another course's was imported before; a mistake there is located."""
+    places = []
+    for number, sentence in enumerate(["first", "second"]):
+        course = Course(tmp_path / str(number))
+        course.write("from tests.laws import sums\n@law('ring.sum')\ndef test_sum(observe): sums.judge()\n")
+        (course.root / "tests" / "laws").mkdir()
+        (course.root / "tests" / "laws" / "sums.py").write_text(f"def judge():\n    raise KeyError('{sentence}')\n")
+        message = course.judge(assignment("sum")).verdicts[0].message
+        assert message
+        places.append((message.seen.rpartition(" ")[2], message.where.partition(":")[0]))
+    assert places == [("'first'", "sums.py"), ("'second'", "sums.py")]
+
+
 def test_two_courses_in_one_process_do_not_mix(tmp_path: Path) -> None:
     """A second judgement reads its own course's tests although their paths inside the course are the same."""
     outcomes = []
