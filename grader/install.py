@@ -114,9 +114,9 @@ def fingerprint(root: Path, name: str) -> str:
     """SHA-256 over all that decides what gets installed: dependencies, constraints, and the folder that is linked to."""
     import tomllib  # Python 3.11
 
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    table = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     constraints = [(root / "grader/constraints" / file).read_text(encoding="utf-8") for file in ("common.txt", f"{name}.txt")]
-    parts = [project["project"], project["build-system"], constraints, name, str(root)]
+    parts = [table["project"], table["build-system"], constraints, name, str(root)]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
@@ -211,9 +211,8 @@ def make_venv(venv: Path, reason: str) -> None:
             shutil.rmtree(path)
         elif path.name != UNFINISHED:
             path.unlink()
-    status, said = run([sys.executable, "-I", "-m", "venv", str(venv)])
-    if status:
-        raise explain(said)
+    if (ended := run([sys.executable, "-I", "-m", "venv", str(venv)]))[0]:
+        raise explain(ended[1])
 
 
 def fill_venv(venv: Path, root: Path, name: str) -> None:
@@ -223,8 +222,8 @@ def fill_venv(venv: Path, root: Path, name: str) -> None:
         run([python_of(venv), "-I", "-m", "ensurepip"])
     if name == "linux-cpu":
         print("Installing PyTorch without CUDA (about 200 MB) ...", flush=True)
-        # Alone and first, so that the second index is asked for nothing else, and not at all where pip already knows such a build;
-        # with its version, so that pip says so if there is no such build.
+        # Alone, so that the second index is asked for nothing else; first without it, for where pip knows such a build already;
+        # and with its version, so that pip says plainly if there is none.
         alone = ["--no-deps", *re.findall(r"^torch==\S+", constraints.read_text(encoding="utf-8"), re.MULTILINE)]
         known = not pip(venv, constraints, "--retries", "0", *alone, quiet=True)
         if not known and (said := pip(venv, constraints, "--extra-index-url", CPU_INDEX, *alone)):
@@ -267,7 +266,7 @@ def install(root: Path, name: str) -> None:
 
 
 def wait_for_turn(root: Path) -> None:
-    """Hold the checkout's folder until this process ends, so that two set-ups at once run one after the other."""
+    """Hold the checkout until this process and its pip end, so that two set-ups at once run one after the other."""
     import fcntl  # not on Windows, which has been refused by now
 
     holder = os.open(str(root), os.O_RDONLY)
