@@ -66,13 +66,19 @@ def prove(
 
 
 def try_mutants(
-    course: Course, assignments: Sequence[Assignment], grade_one: GradeOne, *, full: bool = False, progress: Progress | None = None
+    course: Course,
+    assignments: Sequence[Assignment],
+    grade_one: GradeOne,
+    *,
+    full: bool = False,
+    only: str = "",
+    progress: Progress | None = None,
 ) -> tuple[MutantTrial, ...]:
-    """Grade every mutant: on the law it names, or with `full` on all laws."""
+    """Grade every mutant whose name contains `only`: on the law it names, or with `full` on all laws."""
     trials = []
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
         for assignment in assignments:
-            for path in overlay_paths(course, "mutants", assignment):
+            for path in (path for path in overlay_paths(course, "mutants", assignment) if only in path.stem):
                 (progress or _silent)(f"{assignment.name}: mutant {path.stem}")
                 trials.append(try_mutant(course, assignment, path, Path(scratch) / assignment.name / path.stem, grade_one, full=full))
     return tuple(trials)
