@@ -24,6 +24,7 @@ LABELS = (
 )
 COMMANDS = (("rerun", "run again"), ("debug", "debug"))
 INDENT = 14  # of the text after a label
+LISTED = 4  # laws with one and the same explanation that are spelled out
 NARROW = 60  # columns below which the evidence labels give way to the claims
 
 
@@ -87,9 +88,11 @@ def _alike(assignment: AssignmentMark) -> Iterator[list[LawMark]]:
 def _explain(laws: list[LawMark], page: Page) -> None:
     """One failure: what the laws claim, what was seen instead, and what to try."""
     page.blank()
-    for law in laws:
+    for law in laws[:LISTED]:
         sign, style = SIGNS[law.verdict]
         page.paragraph(f"{law.claim} [{law.id}]", lead=f"{sign} ", style="bold", lead_style=style)
+    if len(laws) > LISTED:
+        page.paragraph(f"… and {len(laws) - LISTED} more laws, for the same reason", indent=2, style="bold")
     message = laws[0].message or Message(seen="")
     for name, label in LABELS:
         if text := getattr(message, name):

@@ -1,0 +1,232 @@
+"""The command line: arguments in, exit code out. Everything heavy is imported by the command that needs it."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from grader.errors import CourseError, MachineError, UsageError
+
+if TYPE_CHECKING:
+    from grader.course import Course
+    from grader.records import Assignment, Report
+    from grader.report.page import Page
+    from grader.selfcheck import GradeOne, Progress
+
+EXIT_LAW_FAILED, EXIT_CALLER, EXIT_COURSE, EXIT_MACHINE, EXIT_INTERRUPTED = 1, 2, 3, 4, 130
+LATEST = Path(".grade/latest")
+Command = Callable[..., int]
+
+
+def main() -> NoReturn:
+    """The entry point: exits 0 all passed, 1 a law failed, 2 the caller can mend it, 3 the course is wrong, 4 the machine is."""
+    try:
+        status = commands.main(prog_name="grader", standalone_mode=False)
+    except click.ClickException as error:  # a wrong option
+        error.show()
+        status = EXIT_CALLER
+    except (click.Abort, KeyboardInterrupt):
+        status = EXIT_INTERRUPTED
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def with_blame(command: Command) -> Command:
+    """Turn whatever `command` raises into one sentence on stderr and the exit code of whoever is to blame."""
+
+    @functools.wraps(command)
+    def guarded(*arguments: Any, **options: Any) -> int:
+        try:
+            return command(*arguments, **options)
+        except UsageError as error:
+            return _said(str(error), EXIT_CALLER)
+        except CourseError as error:
+            return _said(f"The course is wrong, not you. {error}", EXIT_COURSE)
+        except MachineError as error:
+            return _said(f"The machine is at fault, not you. {error}", EXIT_MACHINE)
+        except KeyboardInterrupt:
+            return _said("Interrupted before there was anything to report.", EXIT_INTERRUPTED)
+        except Exception as error:
+            return _crashed(error, options.get("out") or LATEST)
+
+    return guarded
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def commands() -> None:
+    """Grade submissions to the course, and prove that the course itself is right."""
+
+
+ASSIGNMENT = click.option(
+    "--assignment", "-a", "wanted", multiple=True, metavar="NAME|NUMBER", help="This one only; may be repeated. [default: all]"
+)
+OUT = click.option("--out", type=click.Path(path_type=Path), default=LATEST, show_default=True, help="The run folder.")
+KEYWORD = click.option("-k", "keyword", default=None, metavar="WORDS", help="Only what these words select, as pytest's -k does.")
+
+
+@commands.command()
+@ASSIGNMENT
+@click.option("--submission", type=click.Path(path_type=Path), default=Path("starter"), show_default=True, help="The folder to grade.")
+@click.option("--profile", type=click.Choice(["cpu", "gpu"]), default="cpu", show_default=True, help="gpu adds what only a GPU can show.")
+@OUT
+@click.option("--replay", is_flag=True, help="Judge what the run folder has stored; start no rank.")
+@KEYWORD
+@with_blame
+def grade(wanted: tuple[str, ...], submission: Path, profile: str, out: Path, replay: bool, keyword: str | None) -> int:
+    """Grade a submission: marks, and what to do next."""
+    from grader.pipeline import grade as carry
+    from grader.report.live import LiveProgress
+    from grader.report.terminal import render
+    from grader.score import exit_code
+
+    if profile == "gpu":
+        raise UsageError("--profile gpu is not there yet: no assignment has laws that only a GPU can show. Use --profile cpu.")
+    course, assignments = _course(wanted)
+    page = _page()
+    with LiveProgress(page) as progress:
+        report = carry(course, submission, assignments, out=out, replay=replay, keyword=keyword, progress=progress)
+    render(report, page, out)
+    return exit_code(report)
+
+
+@commands.command()
+@ASSIGNMENT
+@click.option("--full", is_flag=True, help="Every mutant against every law, and every variant.")
+@click.option("--sample", default=2, show_default=True, help="How many variants of each assignment are graded without --full.")
+@with_blame
+def selfcheck(wanted: tuple[str, ...], full: bool, sample: int) -> int:
+    """Prove the course: solutions earn everything, the starter nothing, and every mutant is caught."""
+    from grader.selfcheck import Sample, prove, table
+
+    course, assignments = _course(wanted)
+    page = _page()
+    with _graded_together(course) as grade_one:
+        proof = prove(course, assignments, grade_one, full=full, sample=Sample(sample), progress=_told(page))
+    page.console.print(table(proof))
+    return EXIT_COURSE if proof.bad else 0
+
+
+@commands.command()
+@ASSIGNMENT
+@click.option("--full", is_flag=True, help="Every mutant against every law: which laws catch which.")
+@KEYWORD
+@with_blame
+def mutants(wanted: tuple[str, ...], full: bool, keyword: str | None) -> int:
+    """Grade every wrong answer: is it caught, by the law that it names, with the word that it names?"""
+    from grader.selfcheck import try_mutants
+
+    course, assignments = _course(wanted)
+    page = _page()
+    with _graded_together(course) as grade_one:
+        trials = try_mutants(course, assignments, grade_one, full=full, only=keyword or "", progress=_told(page))
+    for trial in trials:
+        page.paragraph(
+            f"{trial.path}: {trial.sentence}", lead="✓ " if trial.is_caught else "✗ ", lead_style="green" if trial.is_caught else "red"
+        )
+        if full:
+            page.paragraph(", ".join(trial.caught_by) or "no law", lead="  caught by ", lead_style="dim")
+    num_caught = sum(trial.is_caught for trial in trials)
+    page.paragraph(f"{num_caught} of {len(trials)} mutants caught", style="bold")
+    return 0 if num_caught == len(trials) else EXIT_COURSE
+
+
+@commands.command()
+@with_blame
+def starter() -> int:
+    """Write starter/ anew from solutions/."""
+    from grader.starter import regenerate
+
+    changed = regenerate(_course(())[0])
+    click.echo("\n".join(changed) or "starter/ is up to date.")
+    return 0
+
+
+@commands.command()
+@click.argument("key")
+@click.option(
+    "--submission", type=click.Path(path_type=Path), default=Path("starter"), show_default=True, help="The folder whose files run."
+)
+@click.option("--rank", default=0, show_default=True, help="The rank that you become.")
+@OUT
+@with_blame
+def debug(key: str, submission: Path, rank: int, out: Path) -> int:
+    """Run an observation again with one of its ranks in your hands: breakpoint(), Ctrl-C and an IDE work."""
+    from grader.debug import debug as become_rank
+
+    return become_rank(_course(())[0], out, key, submission, rank)
+
+
+@commands.command()
+@with_blame
+def doctor() -> int:
+    """What this machine offers, and what to do about each lack."""
+    from grader.doctor import examine, show
+
+    checks = examine()
+    show(checks, _page())
+    return 0 if all(check.ok or not check.is_needed for check in checks) else EXIT_MACHINE
+
+
+def _course(wanted: tuple[str, ...]) -> tuple[Course, tuple[Assignment, ...]]:
+    from grader.course import find_root, load, select
+
+    course = load(find_root())
+    return course, select(course, wanted)
+
+
+def _page() -> Page:
+    from grader.report.page import Page
+
+    return Page(sys.stdout)
+
+
+def _told(page: Page) -> Progress:
+    """Says each step on a terminal, and nothing into a file."""
+    return (lambda step: page.paragraph(step, style="dim")) if page.console.is_terminal else (lambda step: None)
+
+
+@contextmanager
+def _graded_together(course: Course) -> Iterator[GradeOne]:
+    """Grade many submissions with the same processes: torch is imported once, not once for each."""
+    from grader.pipeline import grade as carry
+    from grader.pipeline import opened_runs
+
+    with opened_runs(course.root, None) as runs:
+
+        def grade_one(assignment: Assignment, path: Path, laws: tuple[str, ...] | None = None) -> Report:
+            report = carry(course, path, [assignment], laws=laws, runs=runs)
+            if report.interrupted:
+                raise KeyboardInterrupt
+            return report
+
+        yield grade_one
+
+
+def _said(sentence: str, status: int) -> int:
+    click.echo(sentence, err=True)
+    return status
+
+
+def _crashed(error: Exception, out: Path) -> int:
+    """A fault of ours that nobody foresaw: one sentence here, everything in a file."""
+    import traceback
+
+    status = EXIT_MACHINE if isinstance(error, OSError | MemoryError) else EXIT_COURSE
+    account = "".join(traceback.format_exception(error))
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "crash.txt").write_text(account, encoding="utf-8")
+        where = f"The whole account is in {out / 'crash.txt'}; please send it to whoever keeps the course."
+    except OSError:
+        where = account
+    blame = "The machine" if status == EXIT_MACHINE else "The grader"
+    return _said(f"{blame} is at fault, not you: {type(error).__name__}: {error}\n{where}", status)
+
+
+if __name__ == "__main__":
+    main()
