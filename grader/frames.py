@@ -55,3 +55,23 @@ def exactly(line: socket.socket, num_bytes: int) -> bytearray:
             raise EOFError("the line was closed")
         got += count
     return buffer
+
+
+class Words:
+    """Short JSON lines over a socket: the process side's small talk (pids, exits), where a body never travels."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self._line = line
+        self._rest = b""
+
+    def say(self, word: Json) -> None:
+        """Send one word; OSError when the other end is gone."""
+        self._line.sendall(json.dumps(word).encode() + b"\n")
+
+    def hear(self) -> list[Json]:
+        """Everything that one read brings, complete words only; EOFError when the other end is gone."""
+        chunk = self._line.recv(1 << 16)
+        if not chunk:
+            raise EOFError("the line was closed")
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        return [json.loads(line) for line in lines]

@@ -56,7 +56,8 @@ def fault_of_cpu(seat: Seat, limits: Limits, stack: str, folder: str) -> Fault:
 
 
 def fault_of_silence(seat: Seat, limits: Limits, stack: str, folder: str) -> Fault:
-    text = f"rank {seat.rank} sleeps and has said nothing for {limits.wall_s:g} s (its last word was {seat.last_word})"
+    used_s = seat.cpu_s - seat.cpu_at_word_s
+    text = f"rank {seat.rank} has said nothing for {limits.wall_s:g} s and used {used_s:.2f} s of CPU meanwhile (its last word was {seat.last_word})"
     return Fault("silent", seat.rank, f"{text}{_is_at(stack, folder)}")
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from grader.records import Fault, Request
+from grader.records import Fault, Limits, Request
 from grader.wire.desk import Desk
 from grader.wire.endpoint import Supervision
 from grader.wire.faults import fault_of_cpu, fault_of_deadlock, fault_of_hang, fault_of_quarrel, fault_of_silence, lines_of
@@ -14,6 +14,8 @@ from grader.wire.referee import Stillness, doomed, open_call
 from grader.wire.seat import Seat
 
 GRACE_S = 0.2  # after a first fault the other ranks may still fall, or come to a stop
+IDLE_CPU_FRACTION = 0.05  # a rank that computes on a crowded machine gets more of a core than this; one that polls and sleeps doesn't
+PATIENCE = 8  # times wall_s: the end also for one that dribbles along
 
 
 class Umpire:
@@ -52,7 +54,7 @@ class Umpire:
         for seat in live:
             if seat.look() > limits.cpu_s:
                 self._desk.fell(seat, fault_of_cpu(seat, limits, self._supervision.stack(seat.rank), self._folder))
-            elif not seat.waits and not open_call(seat) and now_s - seat.heard_s > limits.wall_s:
+            elif not seat.waits and not open_call(seat) and _is_silent(seat, now_s - seat.heard_s, limits):
                 self._desk.fell(seat, fault_of_silence(seat, limits, self._supervision.stack(seat.rank), self._folder))
         recorded = [seat for seat in live if open_call(seat)]
         if recorded and len(recorded) == len(live) and self._stillness.are_idle(live) and self.verdict is None:
@@ -75,3 +77,9 @@ class Umpire:
         if quarrels:
             return fault_of_quarrel(quarrels[0], self._seats, self._desk.policy)
         return None
+
+
+def _is_silent(seat: Seat, quiet_s: float, limits: Limits) -> bool:
+    """Whether a rank rests: a busy one runs to its CPU limit instead, however long a crowded machine makes that take."""
+    used_s = seat.cpu_s - seat.cpu_at_word_s
+    return quiet_s > limits.wall_s and (used_s < IDLE_CPU_FRACTION * quiet_s or quiet_s > PATIENCE * limits.wall_s)

@@ -1,0 +1,99 @@
+"""`grader debug KEY`: a stored observation is a whole request, so it can be run again with one of its ranks in your hands.
+
+The foreground process becomes that rank: same probe, same inputs, your files as they are now; `breakpoint()`, Ctrl-C and an IDE work
+as in any script. The other ranks and the judge's network run in a child, with no deadline.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from grader.course import Course, select
+from grader.errors import UsageError
+from grader.frames import Bytes
+from grader.observe.live import given_code, openings_of
+from grader.ranks.launch import Launch
+from grader.ranks.zygote import ROOT, Zygote
+from grader.records import Json, Limits, Request, Submission
+from grader.store import Store
+from grader.wire.broker import Broker
+from grader.wire.endpoint import Endpoint
+
+NEVER_S = 1e9
+
+
+class WithYou:
+    """The supervisor's word, plus the one rank that no supervisor watches: the process in the terminal."""
+
+    def __init__(self, launch: Launch | None, rank: int) -> None:
+        self._launch, self._rank = launch, rank
+        self._silent, self._held = os.pipe()  # never readable: what to select on when every other rank is yours
+
+    def fileno(self) -> int:
+        return self._launch.fileno() if self._launch else self._silent
+
+    def exits(self) -> list[tuple[int, int]]:
+        return self._launch.exits() if self._launch else []
+
+    def stack(self, rank: int) -> str:
+        return self._launch.stack(rank) if self._launch and rank != self._rank else ""
+
+
+def debug(course: Course, out: Path, key: str, origin: Path, rank: int = 0) -> int:
+    """Run the observation `key` of the run folder `out` again, with this process as `rank`. Does not return: the process becomes the rank."""
+    found = Store(out / "store.sqlite").request(key)
+    if found is None:
+        raise UsageError(f"no single observation in {out} has a key that begins with {key!r}; a failure prints the key, and `--out` names another run")
+    _, request = found
+    if not 0 <= rank < request.world_size:
+        raise UsageError(f"this observation has ranks 0 to {request.world_size - 1}, not {rank}")
+    assignment = select(course, [request.assignment])[0]
+    submission = Submission(str(origin.resolve()), str(origin), {name: "" for name in assignment.files if (origin / name).exists()})
+    mine, its = socket.socketpair()
+    me = os.getpid()
+    if os.fork() == 0:
+        mine.close()
+        patient = replace(request, limits=Limits(cpu_s=NEVER_S, wall_s=NEVER_S, idle_s=NEVER_S))
+        openings = openings_of(course.root, given_code(course.root, out), assignment, submission, patient, "")
+        _be_the_judge(patient, openings, rank, its, me)
+    its.close()
+    print(f"You are rank {rank} of {request.world_size}: {request.probe}({_words(request)}). The other ranks run beside you; nothing is judged.", file=sys.stderr)
+    os.set_inheritable(mine.fileno(), True)
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    os.environ["OMP_NUM_THREADS"] = "1"
+    os.execv(sys.executable, [sys.executable, "-m", "grader.worker.debug", str(mine.fileno())])
+
+
+def _words(request: Request) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in request.parameters.items())
+
+
+def _be_the_judge(request: Request, openings: list[tuple[Json, list[Bytes]]], rank: int, line: socket.socket, you: int) -> None:
+    """In the child: the other ranks, and the network for all of them; ends when the terminal's rank ends."""
+    status = 1
+    try:
+        os.setsid()  # Ctrl-C is yours alone
+        openings = [(order | {"debug": ""}, parts) for order, parts in openings]
+        others = [r for r in range(request.world_size) if r != rank]
+        zygote = Zygote(request.flavour) if others else None
+        try:
+            launch = zygote.launch([openings[r] for r in others], others) if zygote else None
+            started = {s.rank: Endpoint(s.rank, s.pid, s.pipes.line, s.pipes.log, s.opening) for s in launch.started} if launch else {}
+            started[rank] = Endpoint(rank, you, line, -1, openings[rank])
+            outcome = Broker(request, [started[r] for r in range(request.world_size)], WithYou(launch, rank)).run()
+            if launch:
+                launch.end()
+            for other in outcome.ranks:
+                if other.log.strip():
+                    print(f"--- rank {other.rank} printed\n{other.log.rstrip()}", file=sys.stderr)
+            print(f"--- {outcome.fault.sentence}" if outcome.fault else "--- every rank answered", file=sys.stderr)
+            status = 0
+        finally:
+            if zygote:
+                zygote.close()
+    finally:
+        os._exit(status)

@@ -1,0 +1,144 @@
+"""Runs: a request in, an outcome out. The only module that puts ranks, wire and store together."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+
+from grader.errors import MachineError
+from grader.frames import Bytes
+from grader.ranks.zygote import Zygote
+from grader.records import Assignment, Fault, Json, Outcome, RankOutcome, Request, Submission, canonical, digest
+from grader.store import Store
+from grader.wire.broker import Broker
+from grader.wire.endpoint import Endpoint
+
+GRADER = Path(__file__).parents[1]
+NOT_EXACT = frozenset({"cpu_limit", "silent", "idle"})  # faults found by a clock: kept for replay, looked at again when live
+
+
+@dataclass(slots=True)
+class Runs:
+    """Answers requests: from the store where it can, from fresh ranks where it may.
+
+    root    the course: probes and the grader's own `lm` are found there
+    replay  the store only; a request that it lacks is a MachineError
+    """
+
+    root: Path
+    store: Store
+    replay: bool = False
+    _zygotes: dict[str, Zygote] = field(default_factory=dict)
+    _environment: str = ""
+
+    def prepare(self, flavour: str = "torch") -> None:
+        """Begin importing torch in the background."""
+        if not self.replay and flavour not in self._zygotes:
+            self._zygotes[flavour] = Zygote(flavour)
+
+    def key(self, submission: Submission, request: Request) -> str:
+        """What decides an outcome, hashed: submission, probe, case, inputs, what comes back, the code that runs it, versions."""
+        self._environment = self._environment or environment_hash(self.root)
+        return digest(submission.hash, self.probes(request.assignment).read_bytes(), self._environment, canonical(request.header()))
+
+    def probes(self, assignment: str) -> Path:
+        """The file whose functions run beside a submission."""
+        return self.root / "tests" / "probes" / f"{assignment}.py"
+
+    def outcome(self, assignment: Assignment, submission: Submission, request: Request, key: str) -> Outcome:
+        """What the request shows; MachineError when replaying and it isn't stored."""
+        stored = self.store.outcome(key)
+        if stored is not None and (self.replay or stored.fault is None or stored.fault.kind not in NOT_EXACT):
+            return stored
+        if self.replay:
+            raise MachineError(f"{request.probe} {request.parameters} at {request.world_size} ranks isn't in {self.store.path}: "
+                               "submission, probe, inputs or grader changed since it was run; grade again without --replay")  # fmt: skip
+        outcome = self._run(assignment, submission, request, key)
+        self.store.put(key, submission.hash, request, outcome)
+        return outcome
+
+    def close(self) -> None:
+        """End every process."""
+        for zygote in self._zygotes.values():
+            zygote.close()
+        self._zygotes.clear()
+
+    def _run(self, assignment: Assignment, submission: Submission, request: Request, key: str) -> Outcome:
+        openings = openings_of(self.root, given_code(self.root, self.store.path.parent), assignment, submission, request, key)
+        for _ in range(2):
+            self.prepare(request.flavour)
+            try:
+                return run_once(self._zygotes[request.flavour], request, openings)
+            except MachineError:
+                # The zygote or the supervisor died. Once may be the machine; twice on one request is the submission's doing.
+                if not self._zygotes[request.flavour].alive():
+                    self._zygotes.pop(request.flavour).close()
+                    self.prepare(request.flavour)
+                self._zygotes[request.flavour].wait_ready()  # if this fails too, it is the machine's fault after all
+        sentence = "the processes that watch the ranks were killed, twice: nothing but the submission runs beside them"
+        return Outcome(tuple(RankOutcome(rank, False, None) for rank in range(request.world_size)), (), Fault("killed_watcher", -1, sentence))
+
+
+def run_once(zygote: Zygote, request: Request, openings: Sequence[tuple[Json, list[Bytes]]]) -> Outcome:
+    """Launch, broker, end; nothing is left afterwards, whatever happened."""
+    launch = zygote.launch(openings)
+    try:
+        endpoints = [Endpoint(s.rank, s.pid, s.pipes.line, s.pipes.log, s.opening) for s in launch.started]
+        return Broker(request, endpoints, launch).run()
+    finally:
+        launch.end()
+
+
+def openings_of(
+    root: Path, given: Path, assignment: Assignment, submission: Submission, request: Request, key: str
+) -> list[tuple[Json, list[Bytes]]]:
+    """The first frame of every rank: what to run, and its own inputs. `given` holds `lm` and nothing else."""
+    openings: list[tuple[Json, list[Bytes]]] = []
+    for rank in range(request.world_size):
+        inputs = {name: request.input_of(name, rank) for name in request.inputs}
+        order = {
+            "rank": rank, "world_size": request.world_size, "transport": request.network.transport, "seed": request.seed,
+            "probe": request.probe, "parameters": request.parameters, "extra_bytes": request.limits.extra_bytes,
+            "probes": str(root / "tests" / "probes" / f"{request.assignment}.py"), "submission": submission.folder,
+            "files": [name for name in assignment.files if name in submission.files], "given": str(given),
+            "inputs": [[name, tensor.dtype, list(tensor.shape)] for name, tensor in inputs.items()],
+            "debug": f"grader debug {key[:12]}",
+        }  # fmt: skip
+        openings.append((order, [tensor.data for tensor in inputs.values()]))
+    return openings
+
+
+def given_code(root: Path, run_folder: Path) -> Path:
+    """A folder with the grader's own copy of `lm`: beside it no solution could be imported, and a student's edits change nothing."""
+    source = root / "solutions" / "lm"
+    given = run_folder / f"given-{digest(*(path.read_bytes() for path in sorted(source.rglob('*.py'))))[:12]}"
+    if not given.exists():
+        partial = run_folder / f".given-{os.getpid()}"
+        partial.mkdir(parents=True)
+        if source.exists():
+            shutil.copytree(source, partial / "lm", ignore=shutil.ignore_patterns("__pycache__"))
+        partial.rename(given)
+    return given
+
+
+def environment_hash(root: Path) -> str:
+    """The code that runs beside and around a submission, and the versions it runs on."""
+    rooms = [*(GRADER / room for room in ("worker", "wire", "ranks", "observe")), root / "solutions" / "lm"]
+    sources = sorted(path for room in rooms for path in room.rglob("*.py"))
+    versions = [f"{name} {_version(name)}" for name in ("torch", "triton", "numpy")]
+    return digest(*(path.read_bytes() for path in [*sources, GRADER / "records.py", GRADER / "frames.py"]), *versions, sys.version, platform.machine())
+
+
+def _version(distribution: str) -> str:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return "none"
+
+

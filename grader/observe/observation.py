@@ -1,0 +1,119 @@
+"""What a test gets back: tensors by rank, traffic, virtual time. Using what isn't there raises the submission's blame."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from grader.errors import CourseError, SubmissionError
+from grader.observe.tensors import Array, to_array
+from grader.records import Event, Fault, Json, Message, Outcome, Request
+from grader.wire.virtual_time import Timeline, evaluate
+
+
+class Traffic:
+    """What the ranks put on the network. On the judge's wire: witnessed; on gloo: the recorder's testimony."""
+
+    def __init__(self, events: tuple[Event, ...], world_size: int) -> None:
+        self._issued = [[e for e in events if e.rank == rank and e.kind == "issue"] for rank in range(world_size)]
+
+    def calls(self, rank: int, phase: str | None = None) -> list[Event]:
+        """The communication calls of one rank, in its program order."""
+        return [event for event in self._issued[rank] if phase is None or event.phase == phase]
+
+    def sent_bytes(self, rank: int, phase: str | None = None) -> int:
+        """Bytes that this rank put into its calls."""
+        return sum(event.num_bytes for event in self.calls(rank, phase))
+
+    def sent_elements(self, rank: int, phase: str | None = None) -> int:
+        """Elements that this rank put into its sends."""
+        return sum(math.prod(event.shape) for event in self.calls(rank, phase) if event.op == "send")
+
+    def num_messages(self, rank: int, phase: str | None = None) -> int:
+        """How many sends this rank made."""
+        return sum(event.op == "send" for event in self.calls(rank, phase))
+
+    def peers(self, rank: int, phase: str | None = None) -> set[int]:
+        """Global ranks that this rank sent to."""
+        return {event.peer for event in self.calls(rank, phase) if event.op == "send"}
+
+    def operations(self, rank: int, phase: str | None = None) -> set[str]:
+        """The names of the operations that this rank called."""
+        return {event.op for event in self.calls(rank, phase)}
+
+    def order(self, rank: int, phase: str | None = None) -> list[str]:
+        """The names of the operations that this rank called, in order."""
+        return [event.op for event in self.calls(rank, phase)]
+
+
+class Observation:
+    """One run of one probe, live or stored."""
+
+    def __init__(self, request: Request, outcome: Outcome, *, key: str, how_to: Callable[[], Message]) -> None:
+        self.request, self.key, self.fault, self.findings = request, key, outcome.fault, outcome.findings
+        self._outcome, self._how_to = outcome, how_to
+
+    @property
+    def world_size(self) -> int:
+        return self.request.world_size
+
+    @property
+    def inputs(self) -> dict[str, Array | list[Array]]:
+        """As they were given: one array for all ranks, or a list of one per rank."""
+        return {name: to_array(each[0]) if len(each) == 1 else [to_array(t) for t in each] for name, each in self.request.inputs.items()}
+
+    def input(self, name: str, rank: int) -> Array:
+        """The input `name` as one rank got it."""
+        return to_array(self.request.input_of(name, rank))
+
+    def explain(self) -> str:
+        """The fault's sentence and a line per rank; "" when the run ended well."""
+        return "\n".join([self.fault.sentence, *self.fault.lines]) if self.fault else ""
+
+    def require(self) -> Observation:
+        """This observation, if every rank answered; otherwise SubmissionError."""
+        if self.fault is not None:
+            raise SubmissionError(self._message(self.fault), self.fault)
+        return self
+
+    def rank(self, rank: int) -> dict[str, Array]:
+        """The tensors that `rank` gave back, of the shapes and dtypes that were declared."""
+        outcome = self.require()._outcome.ranks[rank]
+        return {name: to_array(tensor) for name, tensor in outcome.outputs.items()}
+
+    def facts(self, rank: int) -> dict[str, Json]:
+        """The numbers that `rank`'s probe reported (testimony)."""
+        return self.require()._outcome.ranks[rank].facts
+
+    def events(self, rank: int | None = None, phase: str | None = None, kind: str | None = None, op: str | None = None) -> tuple[Event, ...]:
+        """The trace, filtered; also of a run that did not end well."""
+        wanted = [("rank", rank), ("phase", phase), ("kind", kind), ("op", op)]
+        return tuple(e for e in self._outcome.events if all(value is None or getattr(e, name) == value for name, value in wanted))
+
+    @property
+    def wire(self) -> Traffic:
+        """What crossed the network, of a run that ended well."""
+        return Traffic(self.require()._outcome.events, self.world_size)
+
+    def virtual_time(self, latency_s: float = 1.0, bandwidth_bytes_per_s: float = math.inf, phase: str | None = None) -> Timeline:
+        """The run on a network of that latency and bandwidth. Latency 1 and infinite bandwidth counts rounds."""
+        if self.request.network.transport != "wire":
+            raise CourseError("virtual time needs transport='wire': on gloo nobody but the ranks saw who matched whom")
+        return evaluate(self.require()._outcome.events, latency_s=latency_s, bandwidth_bytes_per_s=bandwidth_bytes_per_s, phase=phase,
+                        rendezvous=self.request.network.rendezvous)  # fmt: skip
+
+    def _message(self, fault: Fault) -> Message:
+        how_to = self._how_to()
+        heard = [f"rank {r.rank}: {r.log.strip()}" for r in self._outcome.ranks if r.log.strip()]
+        return Message(seen=fault.sentence, where="\n".join(fault.lines), suggestion=SUGGESTIONS.get(fault.kind, ""), rerun=how_to.rerun,
+                       debug=how_to.debug, output="\n".join(heard))  # fmt: skip
+
+
+SUGGESTIONS = {
+    "deadlock": "Write down, rank by rank, which call waits for which; on this network a send ends only when its receive has come.",
+    "mismatch": "Collectives are matched in the order of the calls: every rank of the group must make the same calls with the same shapes.",
+    "cpu_limit": "A loop never ends; print its condition, or run the case under the debugger.",
+    "silent": "Something sleeps or waits outside torch.distributed: a lock, a socket, a thread.",
+    "memory": "The case leaves room for what the task allows and no more: which tensor is larger than it must be?",
+    "changed_in_flight": "A tensor belongs to the network from the call until wait() returns.",
+}

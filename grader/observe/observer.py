@@ -1,0 +1,107 @@
+"""`observe`, the port between tests and runs. A test can't tell whether its observation ran just now or was stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from grader.errors import CourseError, SubmissionError
+from grader.observe.live import Runs
+from grader.observe.observation import Observation
+from grader.observe.seeds import generator, secret_of, seed_of
+from grader.observe.tensors import Inputs, Returns, pack_inputs, pack_returns
+from grader.records import Assignment, Json, Limits, Message, Network, Request, Submission, Transport, canonical
+
+MakeInputs = Callable[[np.random.Generator], Inputs]
+
+
+@dataclass(slots=True)
+class Observer:
+    """Observations of one student's work: a submission per assignment, by its name."""
+
+    runs: Runs
+    assignments: Mapping[str, Assignment]
+    submissions: Mapping[str, Submission]
+    keys_used: list[str] = field(default_factory=list)  # in order of use, repeats included
+
+    def for_case(self, assignment: str, hidden: bool, case_id: str) -> Case:
+        """The `observe` of one test with one set of parameters."""
+        return Case(self, self.assignments[assignment], self.submissions[assignment], hidden, case_id)
+
+
+class Case:
+    """One test's window on the submission. Remembers which observations it looked at, and of what kind the case is."""
+
+    def __init__(self, observer: Observer, assignment: Assignment, submission: Submission, hidden: bool, case_id: str) -> None:
+        self._observer, self._assignment, self._submission, self._hidden, self._id = observer, assignment, submission, hidden, case_id
+        self.keys: list[str] = []
+        self.kind = ""
+
+    def __call__(
+        self,
+        probe: str,
+        *,
+        world_size: int = 1,
+        inputs: Inputs | MakeInputs | None = None,
+        returns: Returns | None = None,
+        transport: Transport = "wire",
+        rendezvous: bool = True,
+        late: bool = False,
+        limits: Limits | None = None,
+        flavour: str = "torch",
+        kind: str = "",
+        **parameters: Json,
+    ) -> Observation:
+        """Run `probe` beside the submission on `world_size` ranks, or read what such a run showed.
+
+        inputs      name -> one array (every rank gets it) or a list of one per rank; or a function that makes them from a generator
+        returns     name -> (dtype, shape), or a list of one per rank: what each rank must give back
+        rendezvous  a send ends when its receive has come; False: sends are buffered
+        late        results land when they are waited for
+        kind        what a student may know of a hidden case
+        parameters  handed to the probe as keywords
+        """
+        self.kind = kind or self.kind or f"{world_size} rank{'s' * (world_size != 1)}"
+        self._require_files()
+        submission = self._submission
+        secret = secret_of(self._hidden)
+        case = Request(assignment=self._assignment.name, probe=probe, parameters=_plain(parameters), world_size=world_size, inputs={}, returns={},
+                       network=Network(transport, rendezvous, late), limits=limits or Limits(), flavour=flavour)  # fmt: skip
+        given = inputs(generator(secret, submission.hash, case.case())) if callable(inputs) else inputs or {}
+        request = Request(assignment=case.assignment, probe=probe, parameters=case.parameters, world_size=world_size,
+                          inputs=pack_inputs(given, world_size), returns=pack_returns(returns or {}, world_size), network=case.network,
+                          limits=case.limits, flavour=flavour, seed=seed_of(secret, submission.hash, case.case(), "probe"))  # fmt: skip
+        key = self._observer.runs.key(submission, request)
+        self.keys.append(key)
+        self._observer.keys_used.append(key)
+        outcome = self._observer.runs.outcome(self._assignment, submission, request, key)
+        return Observation(request, outcome, key=key, how_to=self.how_to)
+
+    def how_to(self) -> Message:
+        """How to run just this case, and how to step through it."""
+        if self._hidden:
+            return Message(seen="")
+        name = self._id.split("::")[-1].split("[")[0]
+        parameters = self._id[self._id.index("[") + 1 : -1] if "[" in self._id else ""
+        only = f"{name} and {parameters}" if parameters.replace("-", "").replace("_", "").isalnum() else name
+        return Message(seen="", rerun=f"make grade A={self._assignment.name} K='{only}'", debug=f"grader debug {self.keys[-1][:12]}" if self.keys else "")
+
+    def _require_files(self) -> None:
+        missing = [name for name in self._assignment.files if name not in self._submission.files]
+        if missing:
+            raise SubmissionError(Message(seen=f"{', '.join(missing)} is not in {self._submission.origin}", suggestion="Is the file in the "
+                                          "folder that is graded, under exactly this name?"))  # fmt: skip
+
+
+def _plain(parameters: Mapping[str, Json]) -> dict[str, Json]:
+    """Parameters as JSON, so that a stored request equals a fresh one; CourseError for anything else."""
+    try:
+        plain: dict[str, Json] = json.loads(canonical(dict(parameters)))
+    except (TypeError, ValueError) as unfit:
+        raise CourseError(f"a probe's parameters must be JSON: {unfit}") from unfit
+    return plain
+
+

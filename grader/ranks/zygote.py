@@ -1,0 +1,121 @@
+"""The judge's end of the zygote: start it, ask it for ranks, end it. No torch here."""
+
+from __future__ import annotations
+
+import array
+import json
+import os
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from grader.errors import MachineError
+from grader.frames import Bytes, Words
+from grader.ranks.launch import Launch, Pipes
+from grader.records import Json, KiB
+
+ROOT = Path(__file__).parents[2]
+START_DEADLINE_S = 120.0  # importing torch takes 2-4 s; a cold disk much more
+FROM_OUTSIDE = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}  # a fork copies no thread pools
+
+
+class Zygote:
+    """A clean process that has imported torch. Starting returns at once; `launch` waits until it is ready."""
+
+    def __init__(self, flavour: str = "torch") -> None:
+        sweep_leftovers()
+        self.flavour = flavour
+        mine, its = socket.socketpair()
+        self._line, self._ready = mine, False
+        self._session: Path | None = None
+        self._complaints = tempfile.TemporaryFile()
+        environment = {name: os.environ[name] for name in FROM_OUTSIDE if name in os.environ} | ONE_THREAD | {"PYTHONPATH": str(ROOT)}
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-s", "-P", "-m", "grader.worker.zygote", str(its.fileno()), flavour],
+                pass_fds=[its.fileno()], env=environment, stdin=subprocess.DEVNULL, stdout=self._complaints, stderr=self._complaints,
+                start_new_session=True)  # fmt: skip
+        except OSError as refused:
+            raise MachineError(f"the machine refuses to start a process: {refused}") from refused
+        finally:
+            its.close()
+
+    def alive(self) -> bool:
+        """Whether the process still runs."""
+        return self._process.poll() is None
+
+    def wait_ready(self) -> None:
+        """Return once torch is imported; MachineError with the process's own words if that fails."""
+        if self._ready:
+            return
+        readable, _, _ = select.select([self._line], [], [], START_DEADLINE_S)
+        try:
+            word = Words(self._line).hear()[0] if readable else None
+        except (EOFError, OSError):
+            word = None
+        if word is None:
+            raise MachineError(f"the process that forks ranks did not start: {self._words() or 'no word from it'}; `grader doctor` says what is missing")
+        self._session, self._ready = Path(word["session"]), True
+
+    def launch(self, openings: Sequence[tuple[Json, list[Bytes]]], ranks: Sequence[int] | None = None) -> Launch:
+        """Fork one rank per opening; `ranks` names those to fork where another process plays the rest."""
+        self.wait_ready()
+        ranks = range(len(openings)) if ranks is None else ranks
+        pipes = [Pipes() for _ in ranks]
+        control, its = socket.socketpair()
+        handed = [its.fileno(), *(fd for pipe in pipes for fd in pipe.handed())]
+        try:
+            self._line.sendmsg([json.dumps({"ranks": list(ranks)}).encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", handed))])
+        except OSError as gone:
+            raise MachineError(f"the process that forks ranks is gone: {self._words() or gone}") from gone
+        finally:
+            its.close()
+            for pipe in pipes:
+                pipe.close_handed()
+        return Launch(control, dict(zip(ranks, pipes, strict=True)), dict(zip(ranks, openings, strict=True)))
+
+    def close(self) -> None:
+        """End everything that came from this zygote and wait until it is gone."""
+        self._line.close()  # its sign to tidy up
+        try:
+            self._process.wait(timeout=8.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._complaints.close()
+        if self._session is not None:
+            shutil.rmtree(self._session, ignore_errors=True)
+
+    def _words(self) -> str:
+        try:
+            self._process.wait(timeout=1.0)
+        except subprocess.TimeoutExpired:
+            pass
+        self._complaints.seek(0)
+        return self._complaints.read()[-2 * KiB :].decode(errors="replace").strip()
+
+
+def sweep_leftovers() -> None:
+    """Remove session folders whose judge no longer lives (their names carry its PID)."""
+    for folder in Path(tempfile.gettempdir()).glob("grader-*-*"):
+        pid = folder.name.split("-")[1]
+        if pid.isdigit() and not _lives(int(pid)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+

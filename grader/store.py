@@ -1,0 +1,63 @@
+"""Observations on disk: one SQLite file per run folder, in WAL mode; a row is written the moment an outcome is known."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from pathlib import Path
+
+import msgspec
+
+from grader.errors import MachineError
+from grader.records import Outcome, Request
+
+SCHEMA = """
+create table if not exists observations (key text primary key, submission text not null, used_s real not null, request blob not null, outcome blob not null);
+create index if not exists by_submission on observations (submission, used_s);
+"""
+NUM_SUBMISSIONS_KEPT = 8  # a student who grades all evening should not fill the disk
+
+
+class Store:
+    """Requests and outcomes by key. Several processes may share the file."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        try:
+            self._database = sqlite3.connect(path, timeout=30.0, isolation_level=None)
+            self._database.execute("pragma journal_mode = wal")
+            self._database.execute("pragma synchronous = normal")
+            self._database.executescript(SCHEMA)
+        except sqlite3.Error as broken:
+            raise MachineError(f"{path} can't be opened as a store of observations: {broken}; remove it to start afresh") from broken
+
+    def outcome(self, key: str) -> Outcome | None:
+        """What was observed under `key`, or None."""
+        row = self._database.execute("select outcome from observations where key = ?", (key,)).fetchone()
+        if row is None:
+            return None
+        self._database.execute("update observations set used_s = ? where key = ?", (time.time(), key))
+        return msgspec.msgpack.decode(row[0], type=Outcome)
+
+    def request(self, key: str) -> tuple[str, Request] | None:
+        """(submission hash, request) under a key or the only key that begins with it; None if there is no such."""
+        rows = self._database.execute("select submission, request from observations where key glob ? limit 2", (f"{key}*",)).fetchall()
+        return (rows[0][0], msgspec.msgpack.decode(rows[0][1], type=Request)) if len(rows) == 1 else None
+
+    def put(self, key: str, submission: str, request: Request, outcome: Outcome) -> None:
+        """Keep one observation; a later one under the same key replaces it."""
+        row = (key, submission, time.time(), msgspec.msgpack.encode(request), msgspec.msgpack.encode(outcome))
+        try:
+            self._database.execute("insert or replace into observations values (?, ?, ?, ?, ?)", row)
+        except sqlite3.Error as broken:
+            raise MachineError(f"{self.path} can't be written: {broken}; is the disk full?") from broken
+
+    def close(self) -> None:
+        """Forget all but the submissions used last, and close."""
+        self._database.execute(
+            "delete from observations where submission not in"
+            " (select submission from observations group by submission order by max(used_s) desc limit ?)",
+            (NUM_SUBMISSIONS_KEPT,),
+        )
+        self._database.close()

@@ -1,0 +1,40 @@
+"""What a rank may use, set by the rank on itself before the submission is imported; a hard limit can't be raised again."""
+
+from __future__ import annotations
+
+import resource
+
+from grader.records import MiB
+
+FILE_BYTES_LIMIT = 64 * MiB
+NUM_OPEN_FILES_LIMIT = 256
+
+
+def set_at_start() -> None:
+    """No core files, no disk filled, no descriptor flood."""
+    for what, limit in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, FILE_BYTES_LIMIT),
+        (resource.RLIMIT_NOFILE, NUM_OPEN_FILES_LIMIT),
+    ):
+        _, hard = resource.getrlimit(what)
+        limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+        resource.setrlimit(what, (limit, limit))
+
+
+def cap_memory(extra_bytes: int) -> None:
+    """Let this process's private data grow by `extra_bytes` and no further; an allocation beyond it fails with MemoryError.
+
+    RLIMIT_DATA counts private writable memory (brk and anonymous mappings), which is where tensors live; needs no privilege.
+    """
+    limit = data_bytes() + extra_bytes
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+
+def data_bytes() -> int:
+    """Private writable memory of this process as RLIMIT_DATA counts it."""
+    with open("/proc/self/status") as status:
+        for line in status:
+            if line.startswith("VmData:"):
+                return int(line.split()[1]) * 1024
+    raise RuntimeError("/proc/self/status has no VmData line")

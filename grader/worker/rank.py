@@ -1,0 +1,185 @@
+"""What one rank does after the fork: limits, then the submission, then one probe, then raw facts over the line.
+
+No reference, no seed of an input, no test and no expected value is in this process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import importlib.util
+import linecache
+import os
+import signal
+import socket
+import sys
+import types
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from grader.frames import receive
+from grader.records import ITEMSIZE, Json, num_elements
+from grader.worker import limits
+from grader.worker.context import Context
+
+if TYPE_CHECKING:
+    import torch
+
+    from grader.worker.line import Line
+
+EXIT_RAISED = 1
+
+
+def prepare() -> None:
+    """In the zygote: import what every rank uses. No tensor operation, no thread."""
+    for module in ("line", "process_group", "store", "recorder"):
+        importlib.import_module(f"grader.worker.{module}")
+
+
+def main(line_fd: int, log_fd: int, stack_fd: int, private: Path) -> NoReturn:
+    """Be one rank from fork to exit; 0 when the probe's answer was sent, 1 when something was raised."""
+    status = EXIT_RAISED
+    try:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        for stream in (1, 2):
+            os.dup2(log_fd, stream)
+        os.close(log_fd)
+        faulthandler.enable()
+        faulthandler.register(signal.SIGUSR1, file=stack_fd, all_threads=True)
+        move_into(private)
+        limits.set_at_start()
+        status = take_part(socket.socket(fileno=line_fd))
+    finally:
+        with contextlib.suppress(BaseException):  # a submission may have closed or replaced them
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)
+
+
+def move_into(private: Path) -> None:
+    """A home, a temporary folder and a working folder that nobody shares."""
+    os.chdir(private)
+    os.environ.update(HOME=str(private), TMPDIR=str(private), TRITON_CACHE_DIR=f"{private}/triton", TORCHINDUCTOR_CACHE_DIR=f"{private}/inductor",
+                      TORCH_EXTENSIONS_DIR=f"{private}/extensions", PYTHONDONTWRITEBYTECODE="1")  # fmt: skip
+    sys.dont_write_bytecode = True
+
+
+def take_part(line_socket: socket.socket, *, guarded: bool = True) -> int:
+    """Answer one observation over the line. `guarded` is off when somebody debugs this rank: exceptions then pass through."""
+    from grader.worker.line import Line
+
+    order, body = receive(line_socket)
+    line = Line(line_socket, order["rank"], order["world_size"], order["submission"])
+    try:
+        at, probe = set_up(line, order, body)
+        line.post({"begun": True})
+        if guarded and order["extra_bytes"] is not None:
+            limits.cap_memory(order["extra_bytes"])
+        outputs = probe(at, **order["parameters"]) or {}
+        answer(line, at, outputs)
+        return 0
+    except BaseException as raised:
+        line.post({"raised": {"type": type(raised).__name__, "message": str(raised)[:2000], "frames": frames_of(raised, order["submission"])}})
+        if not guarded:
+            raise
+        return EXIT_RAISED
+
+
+def set_up(line: Line, order: Json, body: bytearray) -> tuple[Context, Any]:
+    """-> `at` and the probe, with the process group up and the submission imported."""
+    import torch
+
+    torch.set_num_threads(1)
+    rank, world_size = order["rank"], order["world_size"]
+    os.environ.update(RANK=str(rank), WORLD_SIZE=str(world_size), LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(world_size),
+                      MASTER_ADDR="judge", MASTER_PORT="1")  # fmt: skip
+    if order["debug"]:
+        sys.breakpointhook = lambda *_, **__: _say_how_to_debug(order["debug"])
+    inputs = tensors_of(order["inputs"], body)
+    join_group(line, order["transport"])
+    submission = import_submission(Path(order["submission"]), order["files"], order["given"])
+    probes = import_file(Path(order["probes"]), "probes")
+    return Context(line, seed=order["seed"], inputs=inputs, submission=submission), getattr(probes, order["probe"])
+
+
+def join_group(line: Line, transport: str) -> None:
+    """Bring up torch's default process group over the given transport; the student's own init_process_group lands there too."""
+    import torch.distributed as dist
+
+    if transport == "none":
+        return
+    if transport == "wire":
+        from grader.worker import process_group
+
+        process_group.install(line)
+    else:
+        from grader.worker import recorder
+
+        recorder.install(line)
+    from grader.worker.store import JudgeStore
+
+    dist.init_process_group("gloo", store=JudgeStore(line), rank=line.rank, world_size=line.world_size)
+
+
+def import_submission(folder: Path, files: list[str], given: str) -> types.ModuleType | types.SimpleNamespace:
+    """Import the submission's files; they may import each other, and `lm` from the grader's own copy."""
+    sys.path[:0] = [str(folder), given]
+    modules = {Path(name).stem: import_file(folder / name, Path(name).stem) for name in files}
+    return next(iter(modules.values())) if len(modules) == 1 else types.SimpleNamespace(**modules)
+
+
+def import_file(path: Path, name: str) -> types.ModuleType:
+    """Import one file under a name, whatever else has that name."""
+    if name in sys.modules and getattr(sys.modules[name], "__file__", None) == str(path):
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def tensors_of(specs: list[Json], body: bytearray) -> dict[str, torch.Tensor]:
+    """[[name, dtype, shape], ...] and their bytes -> tensors that own their memory."""
+    import torch
+
+    view, start, tensors = memoryview(body), 0, {}
+    for name, dtype, shape in specs:
+        num_bytes = ITEMSIZE[dtype] * num_elements(shape)
+        flat = torch.empty(num_bytes, dtype=torch.uint8)
+        if num_bytes:
+            flat.copy_(torch.frombuffer(view[start : start + num_bytes], dtype=torch.uint8))
+        tensors[name] = flat.view(getattr(torch, dtype)).reshape(shape)
+        start += num_bytes
+    return tensors
+
+
+def answer(line: Line, at: Context, outputs: dict[str, torch.Tensor]) -> None:
+    """Send the probe's tensors as raw bytes; the judge knows beforehand what shapes and dtypes it takes."""
+    import torch
+
+    specs, parts = [], []
+    for name, tensor in outputs.items():
+        flat = tensor.detach().cpu().contiguous()
+        specs.append([name, str(flat.dtype).removeprefix("torch."), list(flat.shape)])
+        parts.append(memoryview(flat.reshape(-1).view(torch.uint8).numpy()) if flat.numel() else b"")
+    line.post({"answer": specs, "facts": at.facts}, parts)
+
+
+def frames_of(raised: BaseException, folder: str) -> list[Json]:
+    """The submission's lines of a traceback, outermost first: [file, line, function, source]."""
+    frames = []
+    trace = raised.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if code.co_filename.startswith(folder):
+            source = linecache.getline(code.co_filename, trace.tb_lineno).strip()
+            frames.append([os.path.basename(code.co_filename), trace.tb_lineno, code.co_qualname, source])
+        trace = trace.tb_next
+    return frames
+
+
+def _say_how_to_debug(command: str) -> NoReturn:
+    frame = sys._getframe(2)
+    raise RuntimeError(f"breakpoint() at {os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}: a graded rank has no terminal; run `{command}`")

@@ -1,0 +1,98 @@
+"""The supervisor: one process per observation. Forks the ranks, reports how they end, leaves nothing behind.
+
+It never reads what a rank wrote. Its line to the judge ("control") carries JSON lines: out {"pids": [...]}, {"exit": [rank, status]},
+{"swept": true}; in {"stack": rank}, {"end": true}. The end of that line is the end of the ranks.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+from pathlib import Path
+from typing import NoReturn
+
+from grader.frames import Words
+from grader.records import Json
+from grader.worker import kernel
+
+FDS_PER_RANK = 3  # line, log, stack
+
+
+class Gone(BaseException):
+    """The zygote died: no time for anything but tidying up."""
+
+
+def main(order: Json, fds: list[int], folder: Path) -> NoReturn:
+    """Run one observation's ranks to their end, then exit."""
+    try:
+        parent = os.getppid()
+        os.setsid()
+        kernel.adopt_orphans()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, _gone)
+        kernel.die_with_parent(parent, by=signal.SIGTERM)
+        control = socket.socket(fileno=fds[0])
+        try:
+            supervise(control, order, fds[1:], folder)
+        except (Gone, OSError, EOFError):
+            pass  # nobody is left to report to
+        finally:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            kernel.sweep()
+            kernel.remove(folder)
+        Words(control).say({"swept": True})
+    finally:
+        os._exit(0)
+
+
+def supervise(control: socket.socket, order: Json, fds: list[int], folder: Path) -> None:
+    """Fork the ranks and report their ends until all are gone or the judge has enough."""
+    live = fork_ranks(order, fds, folder, others=[control.fileno()])
+    judge = Words(control)
+    judge.say({"pids": list(live.values())})
+    pidfds = {os.pidfd_open(pid): rank for rank, pid in live.items()}
+    while True:  # also with no rank left: the judge ends an observation, not the ranks
+        ready, _, _ = select.select([control.fileno(), *pidfds], [], [])
+        for fd in ready:
+            if fd == control.fileno():
+                for word in judge.hear():
+                    if "end" in word:
+                        return
+                    if word["stack"] in live:
+                        os.kill(live[word["stack"]], signal.SIGUSR1)
+            else:
+                rank = pidfds.pop(fd)
+                os.close(fd)
+                status = os.waitstatus_to_exitcode(os.waitpid(live.pop(rank), 0)[1])
+                judge.say({"exit": [rank, status]})
+
+
+def fork_ranks(order: Json, fds: list[int], folder: Path, others: list[int]) -> dict[int, int]:
+    """-> {rank: pid}. Each rank gets a session and a folder of its own, and only its own descriptors."""
+    from grader.worker import rank as shim
+
+    me, pids = os.getpid(), {}
+    for rank in order["ranks"]:
+        private = folder / f"rank{rank}"
+        private.mkdir(parents=True)
+        line, log, stack = fds[:FDS_PER_RANK]
+        pid = os.fork()
+        if pid == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.setsid()
+            kernel.die_with_parent(me)
+            for fd in [*others, *fds[FDS_PER_RANK:]]:
+                os.close(fd)
+            shim.main(line, log, stack, private)
+        pids[rank] = pid
+        for fd in (line, log, stack):
+            os.close(fd)
+        fds = fds[FDS_PER_RANK:]
+    return pids
+
+
+def _gone(*_: object) -> NoReturn:
+    raise Gone
+

@@ -1,0 +1,134 @@
+"""The zygote: a clean process that has imported torch and run nothing, from which every observation's processes are forked.
+
+    python -m grader.worker.zygote FD FLAVOUR
+
+FD is one end of a socketpair; the judge holds the other. A message on it is one observation: a JSON frame with the descriptors
+[control, line 0, log 0, stack 0, line 1, ...]. The end of that socket is the end of the judge: everything is killed, the session's
+folder is removed. The zygote is a subreaper, so that a process whose supervisor was killed is killed here.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import gc
+import importlib
+import itertools
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from grader.frames import Words
+from grader.records import Json
+from grader.worker import kernel
+
+NUM_FDS_LIMIT = 253  # SCM_RIGHTS carries no more in one message
+ORDER_LIMIT_BYTES = 64 * 1024
+
+# What a rank would import late, at 0.2-2 s in every fork: the first TorchDispatchMode alone brings some 900 modules.
+PRELOAD = {
+    "torch": (
+        "torch", "numpy", "numpy.ctypeslib", "torch.distributed", "torch.nn", "torch.optim", "torch.autograd.graph",
+        "torch._dynamo", "torch._subclasses.fake_tensor", "torch.utils._python_dispatch", "torch.utils.flop_counter",
+        "torch.utils.checkpoint", "torch.distributed._functional_collectives", "torch.distributed.fsdp", "torch.distributed.tensor.parallel",
+        "torch.distributed.pipelining", "torch.distributed.optim", "torch.distributed.checkpoint", "torch.nn.parallel",
+        "torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook", "torch.profiler._cupti_monitor",
+    ),
+}  # fmt: skip
+
+
+def main(fd: int, flavour: str) -> None:
+    """Import, say "ready", serve until the judge is gone."""
+    kernel.die_with_parent(os.getppid())  # while importing there is nothing to tidy up
+    line = socket.socket(fileno=fd)
+    preload(flavour)
+    importlib.import_module("grader.worker.rank").prepare()
+    kernel.adopt_orphans()
+    kernel.outlive_parent()
+    session = Path(tempfile.mkdtemp(prefix=f"grader-{os.getppid()}-"))
+    Words(line).say({"ready": True, "session": str(session), "pid": os.getpid()})
+    gc.collect()
+    gc.freeze()  # children then copy fewer pages
+    try:
+        serve(line, session)
+    finally:
+        kernel.sweep()
+        kernel.remove(session)
+
+
+def preload(flavour: str) -> None:
+    """Import what ranks use. Some of these have another name, or none, in other versions of torch: what is missing is not missed."""
+    for module in PRELOAD[flavour]:
+        with contextlib.suppress(ModuleNotFoundError):
+            importlib.import_module(module)
+
+
+def serve(line: socket.socket, session: Path) -> None:
+    """Fork one supervisor per message; reap them; kill what they failed to."""
+    from grader.worker import supervisor
+
+    supervisors: dict[int, Path] = {}  # pid -> the folder of its run
+    wake, waker = os.pipe()
+    os.set_blocking(waker, False)
+    signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # a rank that is asked for its stack before it can tell must not die of it
+    for number in itertools.count():
+        while True:
+            ready, _, _ = select.select([line.fileno(), wake], [], [])
+            if wake in ready:
+                os.read(wake, 4096)
+                reap(supervisors)
+            if line.fileno() in ready:
+                break
+        order, fds = receive_order(line)
+        if order is None:
+            break
+        pid = os.fork()
+        if pid == 0:
+            signal.set_wakeup_fd(-1)
+            for fd in (wake, waker, line.detach()):
+                os.close(fd)
+            supervisor.main(order, fds, session / f"run-{number}")  # never returns
+        supervisors[pid] = session / f"run-{number}"
+        for fd in fds:
+            os.close(fd)
+    wait_for(supervisors, deadline_s=3.0)
+
+
+def receive_order(line: socket.socket) -> tuple[Json, list[int]]:
+    """One observation's order and descriptors; (None, []) when the judge is gone."""
+    size = array.array("i").itemsize * NUM_FDS_LIMIT
+    message, ancillary, _, _ = line.recvmsg(ORDER_LIMIT_BYTES, socket.CMSG_LEN(size))
+    fds = array.array("i")
+    for level, kind, payload in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            fds.frombytes(payload[: len(payload) - len(payload) % fds.itemsize])
+    return (json.loads(message) if message else None), list(fds)
+
+
+def reap(supervisors: dict[int, Path]) -> None:
+    """Forget the supervisors that have ended; tidy up after one that was killed before it could."""
+    for pid in list(supervisors):
+        if os.waitpid(pid, os.WNOHANG)[0]:
+            folder = supervisors.pop(pid)
+            kernel.sweep(spare=frozenset(supervisors))
+            kernel.remove(folder)
+
+
+def wait_for(supervisors: dict[int, Path], deadline_s: float) -> None:
+    """Let the supervisors notice the judge's end and tidy up; what is left is swept by the caller."""
+    until = time.monotonic() + deadline_s
+    while supervisors and time.monotonic() < until:
+        reap(supervisors)
+        time.sleep(0.01)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2])
