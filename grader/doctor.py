@@ -129,7 +129,7 @@ def _disk() -> Check:
 
 def _gpu() -> Check:
     driver = Path("/proc/driver/nvidia/version")
-    return Check("GPU", True, driver.read_text().splitlines()[0] if driver.is_file() else "none; none is needed, every task runs on the CPU")
+    return Check("GPU", True, driver.read_text().splitlines()[0] if driver.is_file() else "none, and none is needed")
 
 
 def _namespaces() -> Check:

@@ -129,9 +129,9 @@ def _sum(report: Report, page: Page, out: Path | None) -> None:
         page.paragraph("Interrupted: these are the marks of what was judged until then.", style="bold yellow")
     page.paragraph(f"{report.earned} of {report.possible} points", style="bold green" if report.earned == report.possible else "bold")
     if report.provisional:
-        page.paragraph(
-            "Provisional: some cases have not been judged here (hidden cases, or ones that this machine cannot run).", style="dim"
-        )
+        has_hidden = any(case.hidden for assignment in report.assignments for law in _laws(assignment) for case in law.cases)
+        why = "some laws have not been judged" if has_hidden else "hidden cases count too, and none was run"
+        page.paragraph(f"Provisional: {why}.", style="dim")
     page.paragraph(f"{report.isolation}; {report.wall_s:.1f} s", style="dim")
     if out is not None:
         page.command(str(out / "report.json"), lead="report", indent=8)
