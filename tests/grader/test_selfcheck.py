@@ -119,6 +119,12 @@ def report_of(assignment: Assignment, seen: dict[str, str], laws: tuple[str, ...
     return Report("1", "", "", earned, assignment.points, False, (mark,), (), {}, "", 0.0)
 
 
+def without_tests(course: Course) -> None:
+    """Take the tests away: collecting them takes a Python of its own, and most of the proof doesn't hang on it."""
+    for room in ("public", "hidden"):
+        shutil.rmtree(course.root / "tests" / room)
+
+
 def proved(course: Course, *, full: bool = False, sample: Sample | None = None) -> tuple[Proof, FakePipeline]:
     """The proof of a course as its files are now, and the pipeline that was used."""
     pipeline = FakePipeline()
@@ -179,8 +185,7 @@ def test_what_is_wrong_is_found(course: Course, file: str, before: str, after: s
     """Each way for a course to be wrong is found in its own proof, by name, with a sentence that says how; and the course is refused."""
     path = course.root / file
     if file not in (PUBLIC_PATH, HIDDEN_PATH):
-        for room in ("public", "hidden"):  # collecting takes a Python of its own, and nothing else hangs on it
-            shutil.rmtree(course.root / "tests" / room)
+        without_tests(course)
     path.parent.mkdir(parents=True, exist_ok=True)
     text = path.read_text() if before else ""
     assert before in text
@@ -195,6 +200,7 @@ def test_what_is_wrong_is_found(course: Course, file: str, before: str, after: s
 
 def test_the_whole_matrix_tells_which_laws_catch_which_mutant(course: Course) -> None:
     """In full, a mutant meets every law and all that catch it are reported; otherwise only the one that it names."""
+    without_tests(course)
     (course.root / "tests/mutants/shapes/doubles.py").write_text(MUTANT.format(sin="Nothing.", law="has_an_area", word="9", code="0"))
     proof, _ = proved(course, full=True)
     assert {Path(t.path).stem: t.caught_by for t in proof.mutants} == {
@@ -207,6 +213,7 @@ def test_the_whole_matrix_tells_which_laws_catch_which_mutant(course: Course) ->
 
 def test_a_sample_of_variants_is_the_same_every_time(course: Course) -> None:
     """A sample takes as many as it says, the same ones for the same seed, each one for some seed; in full all are graded."""
+    without_tests(course)
     paths = sorted((course.root / "tests/variants/shapes").glob("*.py"))
     assert all(Sample(1, seed).of(paths) == Sample(1, seed).of(paths[::-1]) for seed in range(8))
     assert {Sample(1, seed).of(paths)[0] for seed in range(8)} == set(paths)
@@ -217,6 +224,7 @@ def test_a_sample_of_variants_is_the_same_every_time(course: Course) -> None:
 
 def test_a_course_error_while_grading_becomes_a_finding(course: Course) -> None:
     """A test that itself breaks doesn't end the proof: the finding carries the sentence."""
+    without_tests(course)
 
     def broken(assignment: Assignment, path: Path, laws: tuple[str, ...] | None = None) -> Report:
         raise CourseError("the test itself raised KeyError")
@@ -227,6 +235,7 @@ def test_a_course_error_while_grading_becomes_a_finding(course: Course) -> None:
 
 def test_the_table_shows_what_is_bad_and_counts_the_rest(course: Course) -> None:
     """What is bad stands in full with its subject, what holds is counted, and the summary stands below."""
+    without_tests(course)
     shutil.rmtree(course.root / "tests/mutants")
     proof, _ = proved(course)
     texts = []
