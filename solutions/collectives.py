@@ -156,7 +156,7 @@ def broadcast(tensor: torch.Tensor, src: int, num_chunks: int = 8, group: dist.P
             sends.append(dist.isend(piece, group=group, group_dst=right))
     for work in sends:
         work.wait()
-    if place > 0:
+    if not tensor.is_contiguous():  # then `flat` is a copy, and what has arrived there must still go home
         tensor.copy_(flat.view_as(tensor))
     # endregion
 

@@ -1,0 +1,163 @@
+"""Runs of the collectives that the laws look at: random inputs, declared outputs, one probe.
+
+Requests that are equal share one run, so laws that can look at the same tensors ask for them in the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+Tensors = dict[str, tuple[str, tuple[int, ...]]]  # name -> dtype and shape of the tensor's memory
+
+DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32")
+
+
+def sizes(*num_elements: int, dtype: str = "float32") -> Tensors:
+    """One flat tensor for each size."""
+    return {f"{n}_elements": (dtype, (n,)) for n in num_elements}
+
+
+def dtypes(num_elements: int, names: Sequence[str] = DTYPES) -> Tensors:
+    """One flat tensor for each dtype."""
+    return {name: (name, (num_elements,)) for name in names}
+
+
+def draw(rng: np.random.Generator, dtype: str, shape: tuple[int, ...], *, is_negative: bool = False) -> Array:
+    """Random values of a dtype: integers within ±1000, floats around ±1, or all of them below zero."""
+    kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    values = rng.integers(-1000, 1001, shape).astype(np.float64) if dtype.startswith("int") else rng.standard_normal(shape)
+    return np.asarray(-np.abs(values) - 1 if is_negative else values).astype(kind)
+
+
+def drawn(tensors: Tensors, world_size: int, *, is_negative: bool = False) -> Callable[[np.random.Generator], dict[str, list[Array]]]:
+    """Inputs for `observe`: other values on each rank."""
+    return lambda rng: {
+        name: [draw(rng, dtype, shape, is_negative=is_negative) for _ in range(world_size)] for name, (dtype, shape) in tensors.items()
+    }
+
+
+def as_given(memory: Array, layout: str) -> Array:
+    """What the submission gets of `memory`: the probe's view of it."""
+    return {"plain": memory, "transposed": memory.swapaxes(-1, -2) if memory.ndim > 1 else memory, "every_second": memory[::2]}[layout]
+
+
+def settled(case: dict[str, Any], *, rendezvous: bool) -> dict[str, Any]:
+    """The words of a request: sends buffered or not unless the case says so, and no word for a layout that is the usual one."""
+    return {"rendezvous": rendezvous} | {word: value for word, value in case.items() if (word, value) != ("layout", "plain")}
+
+
+def run_all_reduce(
+    observe: Any, world_size: int, tensors: Tensors, *, function: str = "ring_all_reduce", op: str = "sum", **case: Any
+) -> Any:
+    """One run of an all-reduce on each of `tensors`. A maximum is taken of negative numbers only."""
+    return observe(
+        "in_place",
+        world_size=world_size,
+        inputs=drawn(tensors, world_size, is_negative=op == "max"),
+        returns=dict(tensors),
+        function=function,
+        op=op,
+        **settled(case, rendezvous=False),
+    )
+
+
+def run_broadcast(observe: Any, world_size: int, tensors: Tensors, *, src: int, num_chunks: int, **case: Any) -> Any:
+    """One run of broadcast on each of `tensors`, from global rank `src`."""
+    return observe(
+        "in_place",
+        world_size=world_size,
+        inputs=drawn(tensors, world_size),
+        returns=dict(tensors),
+        function="broadcast",
+        src=src,
+        num_chunks=num_chunks,
+        **settled(case, rendezvous=True),
+    )
+
+
+def run_reduce_scatter(observe: Any, world_size: int, tensors: Tensors, *, op: str = "sum", **case: Any) -> Any:
+    """One run of ring_reduce_scatter on each of `tensors`."""
+    members, layout = case.get("members") or list(range(world_size)), case.get("layout", "plain")
+    returns: dict[str, Any] = {}
+    for name, (dtype, shape) in tensors.items():
+        lengths = [len(chunk) for chunk in np.array_split(as_given(np.zeros(shape), layout).reshape(-1), len(members))]
+        returns[name] = [(dtype, (lengths[members.index(rank)] if rank in members else 0,)) for rank in range(world_size)]
+        returns[f"{name}.input"] = (dtype, shape)
+    return observe(
+        "reduce_scatter",
+        world_size=world_size,
+        inputs=drawn(tensors, world_size, is_negative=op == "max"),
+        returns=returns,
+        op=op,
+        **settled(case, rendezvous=False),
+    )
+
+
+def run_all_gather(observe: Any, world_size: int, tensors: Tensors, **case: Any) -> Any:
+    """One run of ring_all_gather that rebuilds each of `tensors`; layout "every_second": a chunk is half of its memory."""
+    members, stride = case.get("members") or list(range(world_size)), 2 if case.get("layout") == "every_second" else 1
+    returns: dict[str, Any] = {}
+    chunks: dict[str, list[tuple[int, ...]]] = {}
+    for name, (dtype, shape) in tensors.items():
+        lengths = [stride * len(chunk) for chunk in np.array_split(np.zeros(shape), len(members))]
+        chunks[name] = [(lengths[members.index(rank)] if rank in members else 0,) for rank in range(world_size)]
+        returns[name] = [(dtype, shape if rank in members else (0,)) for rank in range(world_size)]
+        returns[f"{name}.input"] = [(dtype, chunk) for chunk in chunks[name]]
+    return observe(
+        "all_gather",
+        world_size=world_size,
+        returns=returns,
+        num_elements={name: shape[0] for name, (_, shape) in tensors.items()},
+        inputs=lambda rng: {name: [draw(rng, tensors[name][0], chunk) for chunk in each] for name, each in chunks.items()},
+        **settled(case, rendezvous=False),
+    )
+
+
+Rows = dict[str, list[list[int]]]  # name -> rows[i][j]: how many go from group rank i to group rank j
+
+
+def run_all_to_all(
+    observe: Any,
+    world_size: int,
+    rows: Rows,
+    *,
+    trailing: tuple[int, ...] = (),
+    dtype: str = "float32",
+    has_splits: bool = True,
+    **case: Any,
+) -> Any:
+    """One run of all_to_all for each table of rows, whose rows have the shape `trailing`."""
+    members = case.get("members") or list(range(world_size))
+    place = [members.index(rank) if rank in members else -1 for rank in range(world_size)]
+    given = {name: [(sum(table[p]) if p >= 0 else 0, *trailing) for p in place] for name, table in rows.items()}
+    returns: dict[str, Any] = {}
+    for name, table in rows.items():
+        returns[name] = [(dtype, (sum(row[p] for row in table), *trailing) if p >= 0 else (0,)) for p in place]
+        returns[f"{name}.input"] = [(dtype, shape) for shape in given[name]]
+    return observe(
+        "all_to_all",
+        world_size=world_size,
+        returns=returns,
+        rows=rows if has_splits else None,
+        inputs=lambda rng: {name: [draw(rng, dtype, shape) for shape in each] for name, each in given.items()},
+        **settled(case, rendezvous=False),
+    )
+
+
+def run_large(observe: Any, world_size: int, function: str, *, dtype: str, num_elements: int, repeat: int, **arguments: Any) -> Any:
+    """One collective on gloo, on each rank's pattern of `num_elements`, repeated `repeat` times (a multiple of the world size)."""
+    return observe(
+        "large",
+        world_size=world_size,
+        inputs=drawn({"x": (dtype, (num_elements,))}, world_size),
+        transport="gloo",
+        function=function,
+        repeat=repeat,
+        returns=dict.fromkeys(("smallest", "largest"), (dtype, (num_elements,))),
+        **arguments,
+    )

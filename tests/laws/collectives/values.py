@@ -1,0 +1,161 @@
+"""What the ranks must hold. Oracles are numpy's sums in fp64, integers exact; never the reference solution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from grader.errors import LawBroken
+from grader.numerics import Hints, assert_close, assert_equal, mean_bound, sum_bound
+from grader.records import Message
+from tests.laws.collectives.runs import Array, Rows, Tensors, as_given
+
+
+def assert_reduced(got: Array, parts: Sequence[Array], op: str, *, what: str, untouched: Array | None = None) -> None:
+    """`got` is the sum, mean or maximum of `parts`, one part for each member; floats within what their dtype can lose in N-1 additions."""
+    dtype, world_size = parts[0].dtype.name, len(parts)
+    is_integer = dtype.startswith("int")
+    wide = [part.astype(np.int64 if is_integer else np.float64) for part in parts]
+    total = np.sum(wide, axis=0)
+    hints = Hints(
+        world_size=world_size,
+        untouched=untouched,
+        others={f"rank {r}'s value": part for r, part in enumerate(wide)},
+        parts={f"rank {r}'s part": part for r, part in enumerate(wide)},
+    )
+    if op == "max":
+        assert_equal(got, np.max(wide, axis=0).astype(parts[0].dtype), what=what, hints=hints)
+    elif is_integer:
+        assert_equal(got, (total // world_size if op == "mean" else total).astype(parts[0].dtype), what=what, hints=hints)
+    else:
+        magnitude = np.sum(np.abs(wide), axis=0)
+        bound = mean_bound if op == "mean" else sum_bound
+        assert_close(
+            got, total / world_size if op == "mean" else total, allowed=bound(dtype, world_size, magnitude), what=what, hints=hints
+        )
+
+
+def chunk_of(flat: Array, index: int, world_size: int) -> Array:
+    """Chunk `index` as the handout cuts: the first S mod N chunks have one element more."""
+    return np.array_split(flat, world_size)[index]
+
+
+def judge_all_reduce(seen: Any, tensors: Tensors) -> None:
+    """Every member holds the reduction, and nothing else of any rank's memory has changed."""
+    case = seen.request.parameters
+    members, op, layout = case.get("members") or list(range(seen.world_size)), case["op"], case.get("layout", "plain")
+    for name in tensors:
+        parts = [as_given(seen.input(name, rank), layout) for rank in members]
+        for rank in range(seen.world_size):
+            before, after = seen.input(name, rank), seen.rank(rank)[name]
+            if rank in members:
+                mine = as_given(before, layout)
+                assert_reduced(as_given(after, layout), parts, op, what=f"{name}: the {op} on rank {rank}", untouched=mine)
+                judge_gaps(before, after, layout, what=f"{name} on rank {rank}")
+            else:
+                assert_equal(after, before, what=f"{name} on rank {rank}, which is no member of the group")
+
+
+def judge_gaps(before: Array, after: Array, layout: str, *, what: str) -> None:
+    """What lies between the elements of a strided tensor is as it was."""
+    if layout == "every_second":
+        assert_equal(after[1::2], before[1::2], what=f"{what}: the memory between the tensor's elements")
+
+
+def judge_reduce_scatter(seen: Any, tensors: Tensors) -> None:
+    """Group rank r returned chunk r of the reduction."""
+    case = seen.request.parameters
+    members, op, layout = case.get("members") or list(range(seen.world_size)), case["op"], case.get("layout", "plain")
+    for name in tensors:
+        flat = [as_given(seen.input(name, rank), layout).reshape(-1) for rank in members]
+        for place, rank in enumerate(members):
+            parts = [chunk_of(part, place, len(members)) for part in flat]
+            assert_reduced(seen.rank(rank)[name], parts, op, what=f"{name}: chunk {place} on rank {rank}", untouched=parts[place])
+
+
+def judge_all_gather(seen: Any, tensors: Tensors) -> None:
+    """Every member returned all chunks in the order of the group ranks."""
+    case = seen.request.parameters
+    members, layout = case.get("members") or list(range(seen.world_size)), case.get("layout", "plain")
+    for name in tensors:
+        whole = np.concatenate([as_given(seen.input(name, rank), layout) for rank in members])
+        for rank in members:
+            assert_equal(seen.rank(rank)[name], whole, what=f"{name}: the whole on rank {rank}", hints=Hints(world_size=len(members)))
+
+
+def judge_inputs_unchanged(seen: Any, names: Sequence[str]) -> None:
+    """The input's memory is as it was, also after what was returned has been overwritten."""
+    for name in names:
+        for rank in range(seen.world_size):
+            before, after = seen.input(name, rank), seen.rank(rank)[f"{name}.input"]
+            suggestion = "Is the input used as a buffer, or is what you return a view of it? (The probe zeroes what you return.)"
+            assert_equal(
+                after, before, what=f"{name}: the input on rank {rank}, which must stay as it was", hints=Hints(suggestion=suggestion)
+            )
+
+
+def judge_broadcast(seen: Any, tensors: Tensors) -> None:
+    """Every member holds the source's bits; others, and what lies between the elements, are as they were."""
+    case = seen.request.parameters
+    members, layout = case.get("members") or list(range(seen.world_size)), case.get("layout", "plain")
+    for name in tensors:
+        source = as_given(seen.input(name, case["src"]), layout)
+        for rank in range(seen.world_size):
+            before, after = seen.input(name, rank), seen.rank(rank)[name]
+            if rank in members:
+                hints = Hints(world_size=len(members), untouched=as_given(before, layout))
+                assert_equal(as_given(after, layout), source, what=f"{name} on rank {rank}", hints=hints)
+                judge_gaps(before, after, layout, what=f"{name} on rank {rank}")
+            else:
+                assert_equal(after, before, what=f"{name} on rank {rank}, which is no member of the group")
+
+
+def judge_all_to_all(seen: Any, rows: Rows) -> None:
+    """Group rank r returned block r of every member, in the order of the members."""
+    members = seen.request.parameters.get("members") or list(range(seen.world_size))
+    layout = seen.request.parameters.get("layout", "plain")
+    for name, table in rows.items():
+        blocks = [np.split(as_given(seen.input(name, rank), layout), np.cumsum(row)[:-1]) for rank, row in zip(members, table, strict=True)]
+        for place, rank in enumerate(members):
+            expected = np.concatenate([block[place] for block in blocks])
+            others = {f"what rank {other} should get": np.concatenate([block[p] for block in blocks]) for p, other in enumerate(members)}
+            hints = Hints(world_size=len(members), others={k: v for k, v in others.items() if v.shape == expected.shape})
+            assert_equal(seen.rank(rank)[name], expected, what=f"{name}: the rows on rank {rank}", hints=hints)
+
+
+def judge_same_bits(seen: Any, names: Sequence[str]) -> None:
+    """All ranks' tensors agree to the last bit."""
+    for name in names:
+        first = seen.rank(0)[name]
+        for rank in range(1, seen.world_size):
+            mine = seen.rank(rank)[name]
+            differing = np.flatnonzero(np.frombuffer(mine.tobytes(), np.uint8) != np.frombuffer(first.tobytes(), np.uint8))
+            if not differing.size:
+                continue
+            at = int(differing[0]) // first.dtype.itemsize
+            ours, theirs = (float(tensor.reshape(-1)[at]) for tensor in (mine, first))
+            raise LawBroken(
+                Message(
+                    seen=f"{name}: element {at} is {ours!r} on rank {rank} and {theirs!r} on rank 0.",
+                    allowed="Allowed: no difference, not in the last bit.",
+                    diagnosis="The ranks' tensors differ in their bits.",
+                    suggestion="Are the same numbers added in two orders? One rank adds and the others copy, or all add in the same tree.",
+                )
+            )
+
+
+def judge_large(seen: Any) -> None:
+    """At each place of the repeated pattern the smallest and the largest value are what they should be."""
+    case, parts = seen.request.parameters, [seen.input("x", rank) for rank in range(seen.world_size)]
+    function = case["function"]
+    for rank in range(seen.world_size):
+        for name, extreme in (("smallest", np.minimum), ("largest", np.maximum)):
+            got, what = seen.rank(rank)[name], f"{function} on rank {rank}: the {name} value at each place of a pattern that repeats"
+            if function == "broadcast":
+                assert_equal(got, parts[case["src"]], what=what, hints=Hints(untouched=parts[rank]))
+            elif function in ("ring_all_gather", "all_to_all"):
+                assert_equal(got, extreme.reduce(parts), what=what, hints=Hints(untouched=parts[rank]))
+            else:
+                assert_reduced(got, parts, "sum", what=what, untouched=parts[rank])
