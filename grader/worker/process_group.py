@@ -65,7 +65,16 @@ def row_splits(tensor: torch.Tensor, splits: Sequence[int], world_size: int) -> 
     return [rows * row_bytes for rows in splits]
 
 
+def refuse_unequal(op: str, part: torch.Tensor, places: Sequence[torch.Tensor]) -> None:
+    """Gloo takes lists of one shape and dtype only; RuntimeError where it would raise one."""
+    for index, place in enumerate(places):
+        if (place.dtype, place.shape) != (part.dtype, part.shape):
+            (mine,), (given,) = describe([part]), describe([place])
+            raise RuntimeError(f"{op}: the tensor for rank {index} is {given[0]}{given[1]}, another one is {mine[0]}{mine[1]}; gloo wants them equal")
+
+
 def root_of(options: Any) -> int:
+    """Group rank of the root, from torch's options or a bare number."""
     return options if isinstance(options, int) else int(getattr(options, "rootRank", 0))
 
 
@@ -126,6 +135,8 @@ class WireProcessGroup(ProcessGroup):
         return self._issue("reduce", tensors, outputs, tensors, root=root, reduction=reduction_of(options, tensors))
 
     def allgather(self, outputs: Tensors, inputs: Tensors, options: Any = None) -> WireWork:
+        if len(flat(inputs)) == 1:
+            refuse_unequal("all_gather", flat(inputs)[0], flat(outputs))
         return self._issue("all_gather", flat(inputs), flat(outputs), outputs)
 
     def allgather_coalesced(self, outputs: Tensors, inputs: Tensors, options: Any = None) -> WireWork:
@@ -133,6 +144,8 @@ class WireProcessGroup(ProcessGroup):
         return self._issue("all_gather", flat(inputs), by_input, outputs)
 
     def _allgather_base(self, output: Tensors, tensor: Tensors, options: Any = None) -> WireWork:
+        for gathered, part in zip(flat(output), flat(tensor), strict=True):
+            refuse_unequal("all_gather", part, gathered.chunk(self._size))
         return self._issue("all_gather", flat(tensor), flat(output), flat(output))
 
     all_gather_single = all_gather_single_coalesced = allgather_into_tensor_coalesced = _allgather_base
@@ -154,6 +167,7 @@ class WireProcessGroup(ProcessGroup):
 
     def alltoall(self, outputs: Tensors, inputs: Tensors, options: Any = None) -> WireWork:
         ins, outs = flat(inputs), flat(outputs)
+        refuse_unequal("all_to_all", ins[0], [*ins, *outs])
         return self._issue("all_to_all", ins, outs, outs, split=[num_bytes(t) for t in ins], expect=[num_bytes(t) for t in outs])
 
     def alltoall_base(
@@ -250,7 +264,7 @@ def install(line: Line) -> None:
 
 def _install_store(store: JudgeStore, line: Line) -> None:
     def rendezvous(*_: Any, **__: Any) -> Iterator[tuple[JudgeStore, int, int]]:
-        yield store, line.rank, line.world_size  # the closure keeps the Python half alive; C++ holds only its own
+        yield store, line.rank, line.world_size
 
     handlers = sys.modules["torch.distributed.rendezvous"]._rendezvous_handlers
     handlers.update(env=rendezvous, tcp=rendezvous, file=rendezvous)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import ClassVar
 
 import torch.distributed as dist
 
@@ -11,14 +12,18 @@ from grader.worker.line import Line
 
 
 def as_bytes(value: str | bytes) -> bytes:
+    """A value as the line carries it."""
     return value.encode() if isinstance(value, str) else bytes(value)
 
 
 class JudgeStore(dist.Store):
     """A `torch.distributed.Store` whose keys live in the judge. A `get` of a key that never comes is a deadlock, not a timeout."""
 
+    _alive: ClassVar[list[JudgeStore]] = []  # C++ keeps only its own half of a store; without the Python half no method is found
+
     def __init__(self, line: Line) -> None:
         super().__init__()
+        self._alive.append(self)
         self._line = line
         self._timeout = timedelta(minutes=5)
 

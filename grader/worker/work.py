@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import zlib
 from collections.abc import Sequence
@@ -19,26 +20,40 @@ POLLS_PER_WORD = 1000  # a rank that spins on is_completed() tells the judge thi
 
 
 def raw(tensor: torch.Tensor) -> Bytes:
-    """The tensor's bytes in row-major order; shares memory with it where it is contiguous."""
+    """The tensor's bytes in row-major order. Of a contiguous one it is the memory itself: keep the tensor alive beside it."""
     if not tensor.numel():
         return b""
-    view: Bytes = memoryview(tensor.detach().contiguous().view(-1).view(torch.uint8).numpy())
-    return view
+    if tensor.is_contiguous():
+        return _memory(tensor)
+    copy = tensor.detach().contiguous()
+    return bytes(_memory(copy))
 
 
 def num_bytes(tensor: torch.Tensor) -> int:
+    """Bytes of the tensor's elements, whatever its strides."""
     return int(tensor.numel() * tensor.element_size())
 
 
 def fill(tensor: torch.Tensor, body: memoryview) -> None:
     """Copy raw bytes into a tensor. As with gloo, no version counter moves and autograd doesn't notice."""
-    if not body or tensor.untyped_storage().nbytes() < num_bytes(tensor):  # a storage that was freed while the answer was under way
+    if not body or _is_freed(tensor):
         return
     if tensor.is_contiguous():
-        memoryview(tensor.detach().view(-1).view(torch.uint8).numpy())[:] = body
+        _memory(tensor)[:] = body
         return
     with torch.inference_mode(tensor.is_inference()), torch.no_grad():
         tensor.detach().copy_(torch.frombuffer(bytearray(body), dtype=torch.uint8).view(tensor.dtype).view(tensor.shape))
+
+
+def _memory(tensor: torch.Tensor) -> memoryview:
+    # not through numpy(): it makes the storage unresizable for good, and FSDP resizes its storages
+    return memoryview((ctypes.c_ubyte * num_bytes(tensor)).from_address(tensor.data_ptr())).cast("B")
+
+
+def _is_freed(tensor: torch.Tensor) -> bool:
+    """Its storage was resized to nothing while the operation was under way."""
+    storage_bytes: int = tensor.untyped_storage().nbytes()
+    return storage_bytes < num_bytes(tensor)
 
 
 def fingerprint(tensor: torch.Tensor) -> int:
@@ -46,7 +61,7 @@ def fingerprint(tensor: torch.Tensor) -> int:
 
     Views share one version counter with their base, so that a write into the next chunk would count; their bytes are summed instead.
     """
-    if tensor.untyped_storage().nbytes() < num_bytes(tensor):
+    if _is_freed(tensor):
         return -1
     if tensor.is_inference() or tensor.untyped_storage().nbytes() != num_bytes(tensor):
         return zlib.crc32(raw(tensor))
@@ -63,7 +78,7 @@ class WireWork(Work, Landing):
         self._line, self._outputs, self._value = line, outputs, value
         self._guard = threading.Lock()
         self._future: torch.futures.Future[Any] | None = None
-        self._watched = {index: tensor for index, tensor in enumerate(watched)}
+        self._watched = dict(enumerate(watched))
         self._fingerprints = {index: fingerprint(tensor) for index, tensor in self._watched.items()}
         self._changed: set[int] = set()
         self._is_asked = False
@@ -161,7 +176,9 @@ class Batch(Work):
         self._works = works
 
     def wait(self, timeout: timedelta | None = None) -> bool:
-        return all([work.wait() for work in self._works])
+        for work in self._works:
+            work.wait()
+        return True
 
     def synchronize(self) -> None:
         self.wait()
@@ -170,4 +187,4 @@ class Batch(Work):
         return torch.futures.collect_all([work.get_future() for work in self._works])
 
     def is_completed(self) -> bool:
-        return all([work.is_completed() for work in self._works])
+        return all(work.is_completed() for work in self._works)

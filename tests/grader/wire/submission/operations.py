@@ -1,0 +1,341 @@
+"""Every operation of torch.distributed, to be run over the wire and over gloo."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import warnings
+
+import torch
+import torch.distributed as dist
+from cases import Cases, values
+from torch.distributed import ReduceOp
+from torch.distributed.device_mesh import init_device_mesh
+
+warnings.filterwarnings("ignore", category=FutureWarning)  # some names are old in one supported torch and the only ones in another
+CASES = Cases()
+ANY, TWO, THREE, FOUR = (2, 3), (2,), (3,), (4,)
+
+
+def everything(at, backend, folder):
+    return CASES.run(at, backend, folder)
+
+
+everything.takes_at = True
+
+
+# --- collectives
+@CASES.of(*ANY)
+def all_reduce_every_dtype_and_reduction(rank, world_size):
+    out = []
+    for dtype in (torch.bfloat16, torch.float16, torch.float32, torch.float64, torch.int64, torch.int32):
+        for op in (ReduceOp.SUM, ReduceOp.MAX, ReduceOp.MIN, ReduceOp.PRODUCT):
+            x = values(rank, 5, 7, dtype=dtype)
+            dist.all_reduce(x, op)
+            out.append(x)
+    return out
+
+
+@CASES.of(*ANY)
+def all_reduce_mean(rank, world_size):
+    xs = [values(rank, 5, 7), values(rank, 9, dtype=torch.bfloat16), values(rank, 9, dtype=torch.float16)]
+    for x in xs:
+        dist.all_reduce(x, ReduceOp.AVG)
+    return xs
+
+
+@CASES.of(*TWO)
+def all_reduce_bits_and_booleans(rank, world_size):
+    x, y = torch.arange(8, dtype=torch.int32) + rank, torch.tensor([True, False, rank == 0])
+    dist.all_reduce(x, ReduceOp.BOR)
+    dist.all_reduce(y, ReduceOp.MAX)
+    return [x, y]
+
+
+@CASES.of(*TWO)
+def all_reduce_complex(rank, world_size):
+    x = torch.view_as_complex(values(rank, 4, 2))
+    dist.all_reduce(x)
+    return [torch.view_as_real(x)]
+
+
+@CASES.of(*ANY)
+def all_reduce_empty_and_scalar(rank, world_size):
+    x, y = torch.empty(0), torch.tensor(float(rank + 1))
+    dist.all_reduce(x)
+    dist.all_reduce(y)
+    return [x, y]
+
+
+@CASES.of(*ANY)
+def async_wait_future_and_polling(rank, world_size):
+    x, y, z = values(rank, 5), values(rank, 6), values(rank, 7)
+    work = dist.all_reduce(x, async_op=True)
+    work.wait()
+    assert work.is_completed()
+    future = dist.all_reduce(y, async_op=True).get_future().then(lambda done: done.value()[0] / world_size)
+    polled = dist.all_reduce(z, async_op=True)
+    while not polled.is_completed():
+        pass
+    return [x, future.wait(), z]
+
+
+@CASES.of(*ANY)
+def broadcast(rank, world_size):
+    x = values(rank, 5, 7)
+    dist.broadcast(x, world_size - 1)
+    return [x]
+
+
+@CASES.of(*ANY)
+def reduce(rank, world_size):
+    x = values(rank, 5, 7)
+    dist.reduce(x, world_size - 1)
+    return [x] if rank == world_size - 1 else []
+
+
+@CASES.of(*ANY)
+def gather_and_scatter(rank, world_size):
+    parts = [torch.empty(5, 7) for _ in range(world_size)] if rank == 0 else None
+    dist.gather(values(rank, 5, 7), parts, 0)
+    x = torch.empty(5, 7)
+    dist.scatter(x, [values(index, 5, 7) for index in range(world_size)] if rank == world_size - 1 else None, world_size - 1)
+    return [*(parts or []), x]
+
+
+@CASES.of(*ANY)
+def all_gather(rank, world_size):
+    parts = [torch.empty(5, 7) for _ in range(world_size)]
+    dist.all_gather(parts, values(rank, 5, 7))
+    flat = torch.empty(world_size * 5, 7)
+    dist.all_gather_into_tensor(flat, values(rank, 5, 7))
+    return [*parts, flat]
+
+
+@CASES.of(*ANY)
+def what_gloo_refuses(rank, world_size):
+    """Each of these is a RuntimeError over gloo, and must be one here."""
+    refused = []
+    attempts = [
+        lambda: dist.all_gather([torch.empty(index + 1) for index in range(world_size)], torch.empty(rank + 1)),
+        lambda: dist.all_gather_into_tensor(torch.empty(world_size, 5, 7), torch.empty(5, 7)),
+        lambda: dist.all_to_all([torch.empty(3 + i + rank) for i in range(world_size)], [torch.ones(3 + i + rank) for i in range(world_size)]),
+        lambda: dist.all_reduce(torch.ones(3, dtype=torch.int16)),
+        lambda: dist.all_reduce(torch.ones(3), ReduceOp.BAND),
+        lambda: dist.all_reduce(torch.ones(3, dtype=torch.int64), ReduceOp.AVG),
+        lambda: dist.all_to_all_single(torch.empty(2 * world_size), torch.ones(2 * world_size), None, [1] * world_size),
+    ]
+    for attempt in attempts:
+        try:
+            attempt()
+            refused.append(False)
+        except (RuntimeError, ValueError):
+            refused.append(True)
+    return [torch.tensor(refused, dtype=torch.int32)]
+
+
+@CASES.of(*ANY)
+def reduce_scatter(rank, world_size):
+    x, y = torch.empty(5, 7), torch.empty(3)
+    dist.reduce_scatter(x, [values(10 * rank + index, 5, 7) for index in range(world_size)])
+    dist.reduce_scatter_tensor(y, values(rank, 3 * world_size))
+    return [x, y]
+
+
+@CASES.of(*ANY)
+def all_to_all(rank, world_size):
+    even = [torch.empty(3) for _ in range(world_size)]
+    dist.all_to_all(even, [values(10 * rank + index, 3) for index in range(world_size)])
+    single = torch.empty(2 * world_size, 3)
+    dist.all_to_all_single(single, values(rank, 2 * world_size, 3))
+    return [*even, single]
+
+
+@CASES.of(*ANY)
+def all_to_all_single_with_uneven_and_empty_splits(rank, world_size):
+    sent = [(index * (rank + 1)) % 3 for index in range(world_size)]
+    received = [(rank * (index + 1)) % 3 for index in range(world_size)]
+    x = torch.empty(sum(received), 2)
+    dist.all_to_all_single(x, values(rank, sum(sent), 2), received, sent)
+    return [x]
+
+
+@CASES.of(*ANY)
+def barriers(rank, world_size):
+    dist.barrier()
+    dist.monitored_barrier()
+
+
+@CASES.of(*ANY)
+def coalesced(rank, world_size):
+    xs = [values(rank, 4), values(rank + 10, 3)]
+    dist.all_reduce_coalesced(xs)
+    parts = [[torch.empty(4), torch.empty(3)] for _ in range(world_size)]
+    dist.all_gather_coalesced(parts, [values(rank, 4), values(rank, 3)])
+    return [*xs, *(tensor for part in parts for tensor in part)]
+
+
+@CASES.of(*TWO)
+def coalescing_manager(rank, world_size):
+    xs = [values(rank, 5), values(rank + 10, 6)]
+    with dist.distributed_c10d._coalescing_manager(async_ops=True) as manager:
+        for x in xs:
+            dist.all_reduce(x)
+    manager.wait()
+    return xs
+
+
+# --- messages
+@CASES.of(*ANY)
+def tags_tell_messages_apart(rank, world_size):
+    if rank == 0:
+        works = [dist.isend(values(tag, 5), 1, tag=tag) for tag in (7, 9)]
+        return [work.wait() for work in works] and []
+    if rank > 1:
+        return []
+    x, y = torch.empty(5), torch.empty(5)
+    works = [dist.irecv(y, 0, tag=9), dist.irecv(x, 0, tag=7)]
+    for work in works:
+        work.wait()
+    return [x, y]
+
+
+@CASES.of(*ANY)
+def rings(rank, world_size):
+    x, y = torch.empty(5, 7), torch.empty(4)
+    work = dist.isend(values(rank, 5, 7), (rank + 1) % world_size)
+    dist.recv(x, (rank - 1) % world_size)
+    work.wait()
+    sends = dist.P2POp(dist.isend, values(rank, 4), (rank + 1) % world_size)
+    for work in dist.batch_isend_irecv([sends, dist.P2POp(dist.irecv, y, (rank - 1) % world_size)]):
+        work.wait()
+    return [x, y]
+
+
+@CASES.of(*THREE)
+def from_any_source(rank, world_size):
+    if rank:
+        dist.send(values(rank, 5), 0)
+        return []
+    got = {}
+    for _ in range(world_size - 1):
+        x = torch.empty(5)
+        got[dist.recv(x)] = x
+    return [got[source] for source in sorted(got)]
+
+
+@CASES.of(*TWO)
+def any_source_inside_a_reversed_subgroup(rank, world_size):
+    group = dist.new_group([1, 0])
+    x = torch.zeros(5)
+    if rank == 0:
+        dist.send(values(3, 5), 1, group=group)
+    else:
+        assert dist.recv(x, group=group) == 0
+    return [x]
+
+
+@CASES.of(*ANY)
+def objects(rank, world_size):
+    gathered, shared, mine = [None] * world_size, [rank, "k"], [None]
+    dist.all_gather_object(gathered, {"rank": rank, "x": "y" * rank})
+    dist.broadcast_object_list(shared, 0)
+    dist.scatter_object_list(mine, list("abcdefgh")[:world_size] if rank == 0 else None, 0)
+    assert gathered == [{"rank": index, "x": "y" * index} for index in range(world_size)]
+    assert (shared, mine) == ([0, "k"], ["abcdefgh"[rank]])
+    message = ["a", 1] if rank == 0 else [None, None]
+    if rank < 2:
+        (dist.send_object_list if rank == 0 else dist.recv_object_list)(message, 1 - rank)
+        assert message == ["a", 1]
+
+
+# --- groups, threads, tensors of all kinds
+@CASES.of(*FOUR)
+def subgroups(rank, world_size):
+    low, high, three = dist.new_group([0, 1]), dist.new_group([2, 3]), dist.new_group([0, 2, 3])
+    x, y = values(rank, 5), values(rank, 6)
+    dist.all_reduce(x, group=low if rank < 2 else high)
+    if rank != 1:
+        dist.broadcast(x, 3, group=three)
+    dist.all_reduce(y)
+    pair, _ = dist.new_subgroups(2)
+    z = values(rank, 7)
+    dist.all_reduce(z, group=pair)
+    return [x, y, z]
+
+
+@CASES.of(*FOUR)
+def mesh_of_two_dimensions(rank, world_size):
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    x, y = values(rank, 5), values(rank, 6)
+    dist.all_reduce(x, group=mesh.get_group("dp"))
+    dist.all_reduce(y, group=mesh.get_group("tp"))
+    return [x, y]
+
+
+@CASES.of(*TWO)
+def several_threads(rank, world_size):
+    groups = [dist.new_group([0, 1]) for _ in range(4)]
+    xs = [values(rank + 10 * index, 5) for index in range(4)]
+
+    def reduce_often(index):
+        for _ in range(10):
+            dist.all_reduce(xs[index], group=groups[index])
+
+    threads = [threading.Thread(target=reduce_often, args=(index,)) for index in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return xs
+
+
+@CASES.of(*ANY)
+def dropped_without_a_wait(rank, world_size):
+    for _ in range(10):
+        x = values(rank, 5)
+        dist.all_reduce(x, async_op=True)
+        del x
+        gc.collect()
+    y = values(rank, 5)
+    dist.all_reduce(y)
+    return [y]
+
+
+@CASES.of(*TWO)
+def transposed(rank, world_size):
+    x = values(rank, 6, 8)
+    dist.all_reduce(x.t())
+    return [x]
+
+
+@CASES.of(*ANY)
+def views_of_one_buffer_in_flight(rank, world_size):
+    x = values(rank, 4 * world_size)
+    chunks = x.chunk(world_size)
+    work = dist.isend(chunks[rank], (rank + 1) % world_size)
+    chunks[(rank + 1) % world_size].mul_(2)  # another chunk: nobody's business
+    dist.recv(chunks[rank - 1], (rank - 1) % world_size)
+    work.wait()
+    return [x]
+
+
+@CASES.of(*TWO)
+def inference_tensors_and_parameters(rank, world_size):
+    with torch.inference_mode():
+        x = values(rank, 5) * 1
+        dist.all_reduce(x)
+    p = torch.nn.Parameter(values(rank, 5))
+    dist.broadcast(p.data, 0)
+    dist.all_reduce(p.detach())
+    return [x.clone(), p.detach()]
+
+
+@CASES.of(*ANY)
+def the_store(rank, world_size):
+    store = dist.distributed_c10d._get_default_store()
+    store.set(f"key {rank}", "v")
+    store.wait([f"key {index}" for index in range(world_size)])
+    assert store.get("key 1") == b"v" and store.check(["key 0"]) and not store.check(["no such key"])
+    assert store.add("sum", 2) in [2 * count for count in range(1, world_size + 1)]
+    store.compare_set("once", "", str(rank)) if rank == 0 else None
