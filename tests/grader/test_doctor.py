@@ -1,0 +1,51 @@
+"""`grader doctor`: a lack is named with what to do about it, and decides only if grading needs the thing."""
+
+from __future__ import annotations
+
+import io
+from importlib import metadata
+
+import pytest
+
+from grader import cli, doctor
+from grader.doctor import Check
+from grader.report.page import Page
+
+
+def shown(*checks: Check) -> str:
+    """What is printed."""
+    stream = io.StringIO()
+    doctor.show(list(checks), Page(stream, 80))
+    return stream.getvalue()
+
+
+def test_a_lack_comes_with_what_to_do() -> None:
+    """The advice is printed for what is missing and for nothing else; the last line says what follows."""
+    text = shown(Check("torch", False, "not installed", "make setup"), Check("disk", True, "9 GiB", "free some"))
+    assert "make setup" in text and "free some" not in text
+    assert "Nothing can be graded here until this is mended: torch." in text
+    assert "This machine can grade." in shown(Check("GPU", False, "none", "none needed", is_needed=False))
+
+
+@pytest.mark.parametrize(("found", "ok"), [("2.10.1", False), ("2.11.0+cpu", True), ("2.13.0", True), ("3.0.0", True)])
+def test_versions_are_compared_as_numbers(monkeypatch: pytest.MonkeyPatch, found: str, ok: bool) -> None:
+    """2.9 is older than 2.11, and a build's suffix changes nothing."""
+    monkeypatch.setattr(metadata, "version", lambda name: found)
+    assert doctor._package("torch", (2, 11), None).ok is ok
+
+
+@pytest.mark.parametrize(("found", "ok"), [("3.5.9", False), ("3.6.0", True), ("3.8.2", True), ("3.9.0", False)])
+def test_a_version_may_be_too_new(monkeypatch: pytest.MonkeyPatch, found: str, ok: bool) -> None:
+    """Block pointers are gone in Triton 3.9."""
+    monkeypatch.setattr(metadata, "version", lambda name: found)
+    assert doctor._package("triton", (3, 6), (3, 9)).ok is ok
+
+
+@pytest.mark.parametrize(("is_needed", "code"), [(True, 4), (False, 0)])
+def test_only_what_grading_needs_decides_the_exit_code(monkeypatch: pytest.MonkeyPatch, is_needed: bool, code: int) -> None:
+    """A missing GPU is no fault of the machine; missing torch is."""
+    monkeypatch.setattr(doctor, "examine", lambda: [Check("it", False, "not there", "get it", is_needed)])
+    monkeypatch.setattr("sys.argv", ["grader", "doctor"])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert left.value.code == code
