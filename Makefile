@@ -68,8 +68,8 @@ exploits: ## run dishonest submissions
 soak: ## grade many times over, on a busy machine
 	$(call NOT_YET,grading many times over on a busy machine)
 
-bench: ## measure the grader and what it is compared with
-	$(call NOT_YET,measuring the grader beside its peers)
+bench: $(STAMP) ## measure a check beside torch.multiprocessing.spawn, in one run
+	@$(PY) -m pytest tests/benchmarks --benchmark-only $(ONLY)
 
 report: ## render a stored report in another format
 	$(call NOT_YET,rendering a stored report as HTML or Markdown)
