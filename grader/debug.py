@@ -44,10 +44,12 @@ class WithYou:
 
 
 def debug(course: Course, out: Path, key: str, origin: Path, rank: int = 0) -> int:
-    """Run the observation `key` of the run folder `out` again, with this process as `rank`. Does not return: the process becomes the rank."""
+    """Run the observation `key` of the run folder `out` again, with this process as `rank`. Does not return: it becomes the rank."""
     found = Store(out / "store.sqlite").request(key)
     if found is None:
-        raise UsageError(f"no single observation in {out} has a key that begins with {key!r}; a failure prints the key, and `--out` names another run")
+        raise UsageError(
+            f"no single observation in {out} has a key that begins with {key!r}; a failure prints the key, and `--out` names another run"
+        )
     _, request = found
     if not 0 <= rank < request.world_size:
         raise UsageError(f"this observation has ranks 0 to {request.world_size - 1}, not {rank}")
@@ -61,7 +63,10 @@ def debug(course: Course, out: Path, key: str, origin: Path, rank: int = 0) -> i
         openings = openings_of(course.root, given_code(course.root, out), assignment, submission, patient, "")
         _be_the_judge(patient, openings, rank, its, me)
     its.close()
-    print(f"You are rank {rank} of {request.world_size}: {request.probe}({_words(request)}). The other ranks run beside you; nothing is judged.", file=sys.stderr)
+    print(
+        f"You are rank {rank} of {request.world_size}: {request.probe}({_words(request)}). The others run beside you; nothing is judged.",
+        file=sys.stderr,
+    )
     os.set_inheritable(mine.fileno(), True)
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     os.environ["OMP_NUM_THREADS"] = "1"

@@ -10,7 +10,7 @@ import socket
 import struct
 from collections.abc import Sequence
 
-from grader.records import Json, MiB, GiB
+from grader.records import GiB, Json, MiB
 
 HEAD = struct.Struct("<IQ")
 HEADER_LIMIT_BYTES = 4 * MiB
@@ -22,7 +22,10 @@ Bytes = bytes | bytearray | memoryview
 def pack(header: Json, parts: Sequence[Bytes] = ()) -> list[Bytes]:
     """A frame as a list of buffers for `sendmsg`; bodies are not copied."""
     head = json.dumps(header, separators=(",", ":")).encode()
-    return [HEAD.pack(len(head), sum(memoryview(part).nbytes for part in parts)) + head, *(part for part in parts if memoryview(part).nbytes)]
+    return [
+        HEAD.pack(len(head), sum(memoryview(part).nbytes for part in parts)) + head,
+        *(part for part in parts if memoryview(part).nbytes),
+    ]
 
 
 def send(line: socket.socket, header: Json, parts: Sequence[Bytes] = ()) -> None:

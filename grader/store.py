@@ -12,7 +12,9 @@ from grader.errors import MachineError
 from grader.records import Outcome, Request
 
 SCHEMA = """
-create table if not exists observations (key text primary key, submission text not null, used_s real not null, request blob not null, outcome blob not null);
+create table if not exists observations (
+  key text primary key, submission text not null, used_s real not null, request blob not null, outcome blob not null
+);
 create index if not exists by_submission on observations (submission, used_s);
 """
 NUM_SUBMISSIONS_KEPT = 8  # a student who grades all evening should not fill the disk

@@ -82,7 +82,9 @@ class Runs:
                     self.prepare(request.flavour)
                 self._zygotes[request.flavour].wait_ready()  # if this fails too, it is the machine's fault after all
         sentence = "the processes that watch the ranks were killed, twice: nothing but the submission runs beside them"
-        return Outcome(tuple(RankOutcome(rank, False, None) for rank in range(request.world_size)), (), Fault("killed_watcher", -1, sentence))
+        return Outcome(
+            tuple(RankOutcome(rank, False, None) for rank in range(request.world_size)), (), Fault("killed_watcher", -1, sentence)
+        )
 
 
 def run_once(zygote: Zygote, request: Request, openings: Sequence[tuple[Json, list[Bytes]]]) -> Outcome:
@@ -132,7 +134,9 @@ def environment_hash(root: Path) -> str:
     rooms = [*(GRADER / room for room in ("worker", "wire", "ranks", "observe")), root / "solutions" / "lm"]
     sources = sorted(path for room in rooms for path in room.rglob("*.py"))
     versions = [f"{name} {_version(name)}" for name in ("torch", "triton", "numpy")]
-    return digest(*(path.read_bytes() for path in [*sources, GRADER / "records.py", GRADER / "frames.py"]), *versions, sys.version, platform.machine())
+    return digest(
+        *(path.read_bytes() for path in [*sources, GRADER / "records.py", GRADER / "frames.py"]), *versions, sys.version, platform.machine()
+    )
 
 
 def _version(distribution: str) -> str:
@@ -140,5 +144,3 @@ def _version(distribution: str) -> str:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
         return "none"
-
-

@@ -85,7 +85,9 @@ class Observation:
         """The numbers that `rank`'s probe reported (testimony)."""
         return self.require()._outcome.ranks[rank].facts
 
-    def events(self, rank: int | None = None, phase: str | None = None, kind: str | None = None, op: str | None = None) -> tuple[Event, ...]:
+    def events(
+        self, rank: int | None = None, phase: str | None = None, kind: str | None = None, op: str | None = None
+    ) -> tuple[Event, ...]:
         """The trace, filtered; also of a run that did not end well."""
         wanted = [("rank", rank), ("phase", phase), ("kind", kind), ("op", op)]
         return tuple(e for e in self._outcome.events if all(value is None or getattr(e, name) == value for name, value in wanted))

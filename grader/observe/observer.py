@@ -57,7 +57,7 @@ class Case:
     ) -> Observation:
         """Run `probe` beside the submission on `world_size` ranks, or read what such a run showed.
 
-        inputs      name -> one array (every rank gets it) or a list of one per rank; or a function that makes them from a generator
+        inputs      name -> one array (every rank gets it) or a list of one per rank; or a function of a generator
         returns     name -> (dtype, shape), or a list of one per rank: what each rank must give back
         rendezvous  a send ends when its receive has come; False: sends are buffered
         late        results land when they are waited for
@@ -87,7 +87,11 @@ class Case:
         name = self._id.split("::")[-1].split("[")[0]
         parameters = self._id[self._id.index("[") + 1 : -1] if "[" in self._id else ""
         only = f"{name} and {parameters}" if parameters.replace("-", "").replace("_", "").isalnum() else name
-        return Message(seen="", rerun=f"make grade A={self._assignment.name} K='{only}'", debug=f"grader debug {self.keys[-1][:12]}" if self.keys else "")
+        return Message(
+            seen="",
+            rerun=f"make grade A={self._assignment.name} K='{only}'",
+            debug=f"grader debug {self.keys[-1][:12]}" if self.keys else "",
+        )
 
     def _require_files(self) -> None:
         missing = [name for name in self._assignment.files if name not in self._submission.files]
@@ -103,5 +107,3 @@ def _plain(parameters: Mapping[str, Json]) -> dict[str, Json]:
     except (TypeError, ValueError) as unfit:
         raise CourseError(f"a probe's parameters must be JSON: {unfit}") from unfit
     return plain
-
-

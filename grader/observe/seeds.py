@@ -27,7 +27,9 @@ def secret_of(hidden: bool) -> bytes:
     except OSError as unreadable:
         raise UsageError(f"{SECRET_FILE} names {path}, which can't be read: {unreadable.strerror}") from unreadable
     if len(secret) < NUM_SECRET_BYTES_LEAST:
-        raise UsageError(f"{path} holds {len(secret)} bytes; a secret needs at least {NUM_SECRET_BYTES_LEAST} (try: head -c 32 /dev/urandom | base64)")
+        raise UsageError(
+            f"{path} holds {len(secret)} bytes; a secret needs at least {NUM_SECRET_BYTES_LEAST} (try: head -c 32 /dev/urandom | base64)"
+        )
     return secret
 
 

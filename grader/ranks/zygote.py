@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import json
 import os
 import select
@@ -22,7 +23,7 @@ from grader.records import Json, KiB
 ROOT = Path(__file__).parents[2]
 START_DEADLINE_S = 120.0  # importing torch takes 2-4 s; a cold disk much more
 FROM_OUTSIDE = ("PATH", "TMPDIR", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
-ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}  # a fork copies no thread pools
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")  # a fork copies no thread pools
 
 
 class Zygote:
@@ -34,7 +35,7 @@ class Zygote:
         mine, its = socket.socketpair()
         self._line, self._ready = mine, False
         self._session: Path | None = None
-        self._complaints = tempfile.TemporaryFile()
+        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process that writes to it
         environment = {name: os.environ[name] for name in FROM_OUTSIDE if name in os.environ} | ONE_THREAD | {"PYTHONPATH": str(ROOT)}
         try:
             self._process = subprocess.Popen(
@@ -60,7 +61,9 @@ class Zygote:
         except (EOFError, OSError):
             word = None
         if word is None:
-            raise MachineError(f"the process that forks ranks did not start: {self._words() or 'no word from it'}; `grader doctor` says what is missing")
+            raise MachineError(
+                f"the process that forks ranks did not start: {self._words() or 'no word from it'}; `grader doctor` says what is missing"
+            )
         self._session, self._ready = Path(word["session"]), True
 
     def launch(self, openings: Sequence[tuple[Json, list[Bytes]]], ranks: Sequence[int] | None = None) -> Launch:
@@ -71,7 +74,9 @@ class Zygote:
         control, its = socket.socketpair()
         handed = [its.fileno(), *(fd for pipe in pipes for fd in pipe.handed())]
         try:
-            self._line.sendmsg([json.dumps({"ranks": list(ranks)}).encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", handed))])
+            self._line.sendmsg(
+                [json.dumps({"ranks": list(ranks)}).encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", handed))]
+            )
         except OSError as gone:
             raise MachineError(f"the process that forks ranks is gone: {self._words() or gone}") from gone
         finally:
@@ -93,10 +98,8 @@ class Zygote:
             shutil.rmtree(self._session, ignore_errors=True)
 
     def _words(self) -> str:
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=1.0)
-        except subprocess.TimeoutExpired:
-            pass
         self._complaints.seek(0)
         return self._complaints.read()[-2 * KiB :].decode(errors="replace").strip()
 
@@ -117,5 +120,3 @@ def _lives(pid: int) -> bool:
     except PermissionError:
         return True
     return True
-
-

@@ -22,7 +22,9 @@ class Context:
     submission  the student's module; of an assignment with several files, a namespace of modules by file stem
     """
 
-    def __init__(self, line: Line, *, seed: int, inputs: dict[str, torch.Tensor], submission: types.ModuleType | types.SimpleNamespace) -> None:
+    def __init__(
+        self, line: Line, *, seed: int, inputs: dict[str, torch.Tensor], submission: types.ModuleType | types.SimpleNamespace
+    ) -> None:
         self.rank, self.world_size, self.seed = line.rank, line.world_size, seed
         self.inputs, self.submission = inputs, submission
         self.facts: dict[str, Json] = {}

@@ -1,6 +1,6 @@
 """One rank of a stored observation in the foreground: your terminal, your debugger, no limits, nothing judged.
 
-    python -m grader.worker.debug FD
+python -m grader.worker.debug FD
 """
 
 from __future__ import annotations

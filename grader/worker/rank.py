@@ -59,8 +59,9 @@ def main(line_fd: int, log_fd: int, stack_fd: int, private: Path) -> NoReturn:
 def move_into(private: Path) -> None:
     """A home, a temporary folder and a working folder that nobody shares."""
     os.chdir(private)
-    os.environ.update(HOME=str(private), TMPDIR=str(private), TRITON_CACHE_DIR=f"{private}/triton", TORCHINDUCTOR_CACHE_DIR=f"{private}/inductor",
-                      TORCH_EXTENSIONS_DIR=f"{private}/extensions", PYTHONDONTWRITEBYTECODE="1")  # fmt: skip
+    caches = {"TRITON_CACHE_DIR": "triton", "TORCHINDUCTOR_CACHE_DIR": "inductor", "TORCH_EXTENSIONS_DIR": "extensions"}
+    os.environ.update({name: str(private / folder) for name, folder in caches.items()})
+    os.environ.update(HOME=str(private), TMPDIR=str(private))
     sys.dont_write_bytecode = True
 
 
@@ -79,7 +80,9 @@ def take_part(line_socket: socket.socket, *, guarded: bool = True) -> int:
         answer(line, at, outputs)
         return 0
     except BaseException as raised:
-        line.post({"raised": {"type": type(raised).__name__, "message": str(raised)[:2000], "frames": frames_of(raised, order["submission"])}})
+        line.post(
+            {"raised": {"type": type(raised).__name__, "message": str(raised)[:2000], "frames": frames_of(raised, order["submission"])}}
+        )
         if not guarded:
             raise
         return EXIT_RAISED
@@ -182,4 +185,6 @@ def frames_of(raised: BaseException, folder: str) -> list[Json]:
 
 def _say_how_to_debug(command: str) -> NoReturn:
     frame = sys._getframe(2)
-    raise RuntimeError(f"breakpoint() at {os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}: a graded rank has no terminal; run `{command}`")
+    raise RuntimeError(
+        f"breakpoint() at {os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}: a graded rank has no terminal; run `{command}`"
+    )

@@ -123,7 +123,7 @@ class RecordedWork(Work):
         return self._inner.result()
 
     def get_future_result(self) -> Any:
-        return self._inner.get_future_result()  # type: ignore[attr-defined]  # torch 2.11 and later
+        return self._inner.get_future_result()
 
     def _source_rank(self) -> int:
         return int(self._inner._source_rank())
@@ -144,7 +144,8 @@ def _recorded(method: str, op: str, taken: Tensors, extra: str) -> Callable[...,
         first = tensors[0] if tensors else None
         _tell(kind="issue", call=number, op=op, at=_LINE.student_line(), group=self.members(),
               num_bytes=sum(t.numel() * t.element_size() for t in sent),
-              dtype=str(first.dtype).removeprefix("torch.") if first is not None else "", shape=list(first.shape) if first is not None else [],
+              dtype=str(first.dtype).removeprefix("torch.") if first is not None else "",
+              shape=list(first.shape) if first is not None else [],
               **_extra(self, extra, arguments))  # fmt: skip
         work = getattr(self.inner, method)(*arguments, **keywords)
         return RecordedWork(work, number, op) if work is not None else work
@@ -193,7 +194,7 @@ class RecordingGroup(ProcessGroup):
         self.inner._set_group_desc(description)
         ProcessGroup._set_group_desc(self, description)
 
-    def getBackendName(self) -> str:  # noqa: N802 - torch's name, looked up on the Python class
+    def getBackendName(self) -> str:
         return str(self.inner.name())
 
     def get_group_store(self) -> dist.Store:

@@ -95,4 +95,3 @@ def fork_ranks(order: Json, fds: list[int], folder: Path, others: list[int]) -> 
 
 def _gone(*_: object) -> NoReturn:
     raise Gone
-

@@ -1,6 +1,6 @@
 """Grade the reference solution many times, half of them with both cores busy: full marks, or the grader is not deterministic.
 
-    python -m tests.soak.grading --times 50 [--assignment collectives]
+python -m tests.soak.grading --times 50 [--assignment collectives]
 """
 
 from __future__ import annotations
@@ -43,7 +43,11 @@ def grade_once(assignments: list[str]) -> tuple[int, int, list[str], float]:
     with tempfile.TemporaryDirectory() as out:
         named = [word for name in assignments for word in ("--assignment", name)]
         began_s = time.monotonic()
-        subprocess.run([sys.executable, "-m", "grader.cli", "grade", "--submission", "solutions", "--out", out, *named], cwd=ROOT, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [sys.executable, "-m", "grader.cli", "grade", "--submission", "solutions", "--out", out, *named],
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+        )
         report = json.loads((Path(out) / "report.json").read_text())
         laws = [law for assignment in report["assignments"] for task in assignment["tasks"] for law in task["laws"]]
         failed = [f"{law['id']}: {(law['message'] or {}).get('seen', '')}" for law in laws if law["verdict"] != "passed"]

@@ -1,6 +1,6 @@
 """SIGKILL to the grader at random moments: no process, no folder of it may be left.
 
-    python -m tests.soak.killed --times 50
+python -m tests.soak.killed --times 50
 """
 
 from __future__ import annotations
@@ -26,8 +26,21 @@ def kill_after(seconds: float, submission: str = "solutions") -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         temporary = Path(folder) / "tmp"
         temporary.mkdir()
-        command = [sys.executable, "-m", "grader.cli", "grade", "--assignment", "collectives", "--submission", submission, "--out", f"{folder}/out"]
-        grader = subprocess.Popen(command, cwd=ROOT, env=os.environ | {"TMPDIR": str(temporary)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        command = [
+            sys.executable,
+            "-m",
+            "grader.cli",
+            "grade",
+            "--assignment",
+            "collectives",
+            "--submission",
+            submission,
+            "--out",
+            f"{folder}/out",
+        ]
+        grader = subprocess.Popen(
+            command, cwd=ROOT, env=os.environ | {"TMPDIR": str(temporary)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         time.sleep(seconds)
         grader.send_signal(signal.SIGKILL)
         grader.wait()

@@ -13,7 +13,7 @@ from grader.observe.observer import Observer
 from grader.records import Assignment, Submission, digest
 from grader.store import Store
 
-PROBES = '''
+PROBES = """
 def run(at, **parameters):
     with at.phase("run"):
         return at.submission.run(at.inputs, **parameters)
@@ -22,7 +22,7 @@ def answer_with_facts(at):
     at.report(cores=2)
     at.mark("moment", depth=3)
     return {"y": at.inputs["x"] * 2}
-'''
+"""
 
 
 @pytest.fixture(scope="session")
