@@ -8,6 +8,7 @@ SUBMISSION = starter
 PROFILE    = cpu
 OUT        = .grade/latest
 K          =
+TIMES      = 50
 
 # The first Python that the course runs on; looked for only when .venv has to be made.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
@@ -27,6 +28,7 @@ help: ## this table
 	@echo '  A           assignments by name or number; all if empty      SUBMISSION  the folder to grade'
 	@echo '  PROFILE     gpu adds what only a GPU can show                OUT         where the report is written'
 	@echo '  K           only tests whose name contains this              PYTHON      which Python makes .venv'
+	@echo '  TIMES       how often soak grades and kills; 50'
 
 setup: $(STAMP) ## make .venv, or bring it up to date (every other target does so first)
 	@echo ".venv is ready."
@@ -65,8 +67,9 @@ mutants: $(STAMP) ## run every wrong answer: is it caught, and by the right law?
 exploits: ## run dishonest submissions
 	$(call NOT_YET,running dishonest submissions)
 
-soak: ## grade many times over, on a busy machine
-	$(call NOT_YET,grading many times over on a busy machine)
+soak: $(STAMP) ## grade TIMES times, half of them on a busy machine; kill the grader TIMES times
+	@$(PY) -m tests.soak.grading --times $(TIMES)
+	@$(PY) -m tests.soak.killed --times $(TIMES)
 
 bench: $(STAMP) ## measure a check beside torch.multiprocessing.spawn, in one run
 	@$(PY) -m pytest tests/benchmarks --benchmark-only $(ONLY)
