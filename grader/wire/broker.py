@@ -42,7 +42,8 @@ class Broker:
             self._take_seat(endpoint)
         self._desk = Desk(request, self._seats, policy or Policy(), self.purse)
         folders = {opening.get("submission", "") for opening, _ in (endpoint.opening for endpoint in endpoints)}
-        self._umpire = Umpire(request, self._seats, self._desk, supervision, folders.pop() if len(folders) == 1 else "")
+        self._folder = folders.pop() if len(folders) == 1 else ""
+        self._umpire = Umpire(request, self._seats, self._desk, supervision, self._folder)
         self._selector.register(supervision, selectors.EVENT_READ, self._hear_exits)
         self._openings = {endpoint.rank: endpoint.opening for endpoint in endpoints}
 
@@ -158,7 +159,7 @@ class Broker:
 
     def _account_for(self, seat: Seat) -> None:
         if not seat.has_answered and seat.fall is None:
-            self._desk.fell(seat, fault_of_exit(seat))
+            self._desk.fell(seat, fault_of_exit(seat, self._folder))
 
     # --- the end
     def _outcome(self, wall_s: float) -> Outcome:

@@ -48,7 +48,6 @@ class Call:
     is_answered: bool = False
     is_awaited: bool = False
     num_polls: int = 0
-    is_in_subgroup: bool = False  # it isn't the rank's first group of that many members, so a message must name it
 
     @property
     def op(self) -> str:
@@ -94,7 +93,7 @@ class Call:
             text += f" {word.key or ', '.join(word.keys[:3])!r}"
         if self.op == "gate":
             text += f" {word.name!r}"
-        if self.is_in_subgroup:
+        if word.subgroup:
             text += f" in group {self.group.name!r} of ranks {list(self.group.ranks)}"
         return text + (f" ({word.at})" if word.at else "")
 
@@ -117,6 +116,11 @@ def read_call(rank: int, world_size: int, word: OperationWord, body_bytes: int) 
     return call
 
 
+def total_bytes(specs: tuple[TensorSpec, ...]) -> int:
+    """Bytes of all the tensors together."""
+    return sum(spec.num_bytes for spec in specs)
+
+
 def _communication(rank: int, world_size: int, word: OperationWord) -> Call:
     group = Group(word.group, tuple(word.ranks))
     if len(set(group.ranks)) != len(group.ranks) or not all(0 <= member < world_size for member in group.ranks):
@@ -129,7 +133,7 @@ def _communication(rank: int, world_size: int, word: OperationWord) -> Call:
         raise Malformed(f"passes more than {MOST_TENSORS} tensors to one call")
     call = Call(rank, word, group, specs_of(word.ins), specs_of(word.outs))
     if word.op != "recv" and (word.op != "broadcast" or word.root == word.me):
-        call.num_bytes = sum(spec.num_bytes for spec in call.ins)
+        call.num_bytes = total_bytes(call.ins)
     _check_form(call)
     return call
 
@@ -147,7 +151,7 @@ def _check_form(call: Call) -> None:
         and (op != "scatter" or len(call.ins) == (num_members if is_root else 0))
         and (op != "reduce_scatter" or len(call.outs) == len(call.ins) or (len(call.outs) == 1 and len(call.ins) == num_members))
         and (op != "all_to_all" or len(call.split) == len(word.expect) == num_members)
-        and (op != "all_to_all" or (sum(call.split), sum(word.expect)) == tuple(sum(s.num_bytes for s in side) for side in (call.ins, call.outs)))
+        and (op != "all_to_all" or (sum(call.split), sum(word.expect)) == (total_bytes(call.ins), total_bytes(call.outs)))
         and (word.reduction not in ("BAND", "BOR", "BXOR", "AVG") or _fits(word.reduction, call.ins))
     )
     if not is_well_formed:

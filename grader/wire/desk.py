@@ -92,7 +92,7 @@ class Desk:
         call.is_awaited = True
         if word.changed and self.changed_in_flight is None:
             at = f" ({word.at})" if word.at else ""
-            sentence = f"rank {seat.rank} changed the tensor of {call} before it had waited for it{at}: what is sent or received is undefined"
+            sentence = f"rank {seat.rank} changed the tensor of {call} before it had waited for it{at}: what travels is undefined"
             self.changed_in_flight = Fault("changed_in_flight", seat.rank, sentence)
         if not call.is_answered:
             seat.waits[call.id] = call
@@ -159,8 +159,6 @@ class Desk:
 
     # --- operations
     def _communicate(self, call: Call, seat: Seat) -> None:
-        num_members = len(call.group.ranks)
-        call.is_in_subgroup = seat.first_groups.setdefault(num_members, call.group.name) != call.group.name or num_members < len(self.seats)
         seat.trace.issue(call)
         self.policy.on_issue(call)
         operation = self.matching.enter(call)

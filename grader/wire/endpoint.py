@@ -30,7 +30,7 @@ class Supervision(Protocol):
         ...
 
     def exits(self) -> list[tuple[int, int]]:
-        """(rank, exit status or -signal) of every rank that has gone since the last call. Never blocks; MachineError if the supervisor died."""
+        """(rank, exit status or -signal) of the ranks that have gone since the last call. Never blocks; MachineError if it can't know."""
         ...
 
     def stack(self, rank: int) -> str:

@@ -29,12 +29,15 @@ def fault_of_raise(rank: int, raised: Raised, limits: Limits) -> Fault:
     return Fault("raised", rank, f"rank {rank} raised {raised.type}{text}{where}")
 
 
-def fault_of_exit(seat: Seat) -> Fault:
-    """It left without an answer."""
+def fault_of_exit(seat: Seat, folder: str) -> Fault:
+    """It left without an answer. Of a crash, faulthandler has told the log where it was."""
     status = seat.exit_status
-    kind = "crashed" if status is not None and status < 0 else "exited"
-    last = f"; its last word was {seat.last_word}"
-    return Fault(kind, seat.rank, f"rank {seat.rank} {describe_exit(status)} before its probe had returned{last}")
+    is_crash = status is not None and status < 0
+    seat.log.read()
+    frame = innermost_frame(seat.log.text(), folder) if is_crash else None
+    where = f"it was at {frame.file}:{frame.line} in {frame.function}" if frame else f"its last word was {seat.last_word}"
+    sentence = f"rank {seat.rank} {describe_exit(status)} before its probe had returned; {where}"
+    return Fault("crashed" if is_crash else "exited", seat.rank, sentence)
 
 
 def fault_of_answer(rank: int, name: str, got: TensorSpec | None, asked: TensorSpec | None) -> Fault:
@@ -49,6 +52,7 @@ def fault_of_answer(rank: int, name: str, got: TensorSpec | None, asked: TensorS
 
 
 def fault_of_cpu(seat: Seat, limits: Limits, stack: str, folder: str) -> Fault:
+    """It computes, and says nothing; `stack` is faulthandler's text."""
     polled = [call for call in seat.calls.values() if not call.is_answered and call.num_polls >= 1000]
     spins = f"; it polls {polled[0]} for ever" if polled else ""
     text = f"rank {seat.rank} has used {limits.cpu_s:g} s of CPU since its last word to the judge ({seat.last_word})"
@@ -56,8 +60,10 @@ def fault_of_cpu(seat: Seat, limits: Limits, stack: str, folder: str) -> Fault:
 
 
 def fault_of_silence(seat: Seat, limits: Limits, stack: str, folder: str) -> Fault:
+    """It does nothing, and says nothing; `stack` is faulthandler's text."""
     used_s = seat.cpu_s - seat.cpu_at_word_s
-    text = f"rank {seat.rank} has said nothing for {limits.wall_s:g} s and used {used_s:.2f} s of CPU meanwhile (its last word was {seat.last_word})"
+    text = f"rank {seat.rank} has said nothing for {limits.wall_s:g} s and used {used_s:.2f} s of CPU meanwhile"
+    text += f" (its last word was {seat.last_word})"
     return Fault("silent", seat.rank, f"{text}{_is_at(stack, folder)}")
 
 

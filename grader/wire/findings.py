@@ -18,7 +18,8 @@ def findings_of(events: Sequence[Event]) -> tuple[str, ...]:
 
 def _strided(events: Sequence[Event]) -> list[str]:
     return [
-        f"rank {event.rank} passes a tensor that isn't contiguous to {event.op} {TensorSpec(event.dtype, event.shape)}{_at(event)}: NCCL refuses it"
+        f"{event.op} gets a {TensorSpec(event.dtype, event.shape)} that isn't contiguous{_at(event)}: "
+        "NCCL refuses it, gloo may take other elements"
         for event in events
         if event.kind == "issue" and event.facts.get("strided")
     ]
@@ -35,9 +36,8 @@ def _unmirrored(events: Sequence[Event]) -> list[str]:
         if rank < peer:
             for a, b in zip(own, sides.get((group, peer, rank), []), strict=False):
                 if a.op == b.op and "batch" not in a.facts and "batch" not in b.facts:
-                    found.append(
-                        f"with NCCL this may hang: rank {rank} calls {a.op}{_at(a)} while rank {peer} calls {b.op}{_at(b)}; use batch_isend_irecv"
-                    )
+                    both = f"rank {rank} calls {a.op}{_at(a)} while rank {peer} calls {b.op}{_at(b)}"
+                    found.append(f"with NCCL this may hang: {both}; use batch_isend_irecv")
                     break
     return found
 

@@ -64,7 +64,7 @@ class Matching:
         self._receives: defaultdict[tuple[Group, int, int], list[Call]] = defaultdict(list)
 
     def enter(self, call: Call) -> Operation | None:
-        """Take a call in; the operation that it completes, if it does. A quarrelling operation is kept in `quarrels` and never completes."""
+        """Take a call in; the operation that it completes, if it does. One that quarrels is kept in `quarrels` and never completes."""
         operation = self._enter_message(call) if call.op in MESSAGES else self._enter_collective(call)
         if operation is None:
             return None

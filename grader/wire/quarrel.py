@@ -18,6 +18,7 @@ def flat(specs: tuple[TensorSpec, ...]) -> Flat:
 
 
 def dtypes(specs: tuple[TensorSpec, ...]) -> tuple[str, ...]:
+    """The dtypes alone."""
     return tuple(spec.dtype for spec in specs)
 
 
@@ -43,8 +44,8 @@ class Quarrel:
 
     @property
     def sentence(self) -> str:
-        a, b = sorted((self.first, self.second), key=lambda call: call.rank)
-        text = f"{self.what} mismatch: rank {a.rank} calls {a}, rank {b.rank} calls {b}"
+        calls = {call.rank: call for call in (self.first, self.second)}
+        text = f"{self.what} mismatch: " + ", ".join(f"rank {rank} calls {calls[rank]}" for rank in sorted(calls))
         return text + (f"; {self.detail}" if self.detail else "")
 
 
@@ -80,11 +81,12 @@ def _disagreement(what: str, present: list[Call], feature: Callable[[Call], Hash
 def _unequal_splits(calls: Mapping[int, Call]) -> Quarrel | None:
     """all_to_all: what i sends to j must be what j expects from i."""
     exchanges = {member: call for member, call in calls.items() if call.op == "all_to_all"}
-    for i, a in exchanges.items():
-        for j, b in exchanges.items():
-            if a.split[j] != b.word.expect[i]:
-                detail = f"rank {a.rank} sends {a.split[j]} bytes to rank {b.rank}, which expects {b.word.expect[i]}"
-                return Quarrel("split", a, b, None, detail)
+    pairs = sorted(((i, j) for i in exchanges for j in exchanges), key=lambda pair: pair[0] == pair[1])  # two ranks say more than one
+    for i, j in pairs:
+        a, b = exchanges[i], exchanges[j]
+        if a.split[j] != b.word.expect[i]:
+            detail = f"rank {a.rank} sends {a.split[j]} bytes to rank {b.rank}, which expects {b.word.expect[i]}"
+            return Quarrel("split", a, b, None, detail)
     return None
 
 

@@ -15,6 +15,8 @@ from grader.wire.log import Log
 from grader.wire.trace import Trace
 from grader.wire.words import Word
 
+DEPARTURES = {"cpu_limit": "computes without end", "silent": "has gone silent", "malformed": "was cut off", "memory": "ran out of memory"}
+
 
 class Seat:
     """One rank's place at the judge's table."""
@@ -29,7 +31,6 @@ class Seat:
         self.open_calls: dict[int, Event] = {}  # gloo: issued and not done, by number
         self.awaited: set[int] = set()  # gloo: numbers of open calls that are waited for
         self.last_id = -1
-        self.first_groups: dict[int, str] = {}  # number of members -> name of the rank's first group of that size
         # signs of life
         self.heard_s = time.monotonic()
         self.cpu_at_word_s = self.cpu_s = cpu_seconds(self.pid)
@@ -64,8 +65,8 @@ class Seat:
         """Completes "rank 1 ..." for a rank that others wait for and that will not come."""
         if self.raised is not None:
             return f"has raised {self.raised.type}"
-        if self.fall is not None and self.fall.kind in ("exited", "crashed"):
-            return describe_exit(self.exit_status)
+        if self.fall is not None:
+            return DEPARTURES.get(self.fall.kind) or describe_exit(self.exit_status)
         return "has ended its probe" if self.has_answered else "has left"
 
 

@@ -85,7 +85,7 @@ def _facts(call: Call) -> dict[str, Any]:
         facts["batch"] = call.word.batch
     if call.word.strided:
         facts["strided"] = True
-    if call.is_in_subgroup:
+    if call.word.subgroup:
         facts["group"] = call.group.name
     return facts
 
@@ -108,7 +108,7 @@ def assemble(traces: Sequence[Trace]) -> tuple[Event, ...]:
 
 
 def _keys_of_recorded(traces: Sequence[Trace]) -> dict[tuple[int, int], Hashable]:
-    """(rank, call) -> what its operation is known by, where no broker matched it: the place among the group's collectives or the pair's messages."""
+    """(rank, call) -> what its operation is known by, where no broker matched it: its place among the group's or the pair's calls."""
     places: defaultdict[Hashable, int] = defaultdict(int)
     by_key: defaultdict[Hashable, list[tuple[int, int]]] = defaultdict(list)
     needed: dict[Hashable, int] = {}

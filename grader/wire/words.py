@@ -43,6 +43,7 @@ class OperationWord(msgspec.Struct):
     expect: list[Count] = []
     batch: Short = -1
     strided: bool = False
+    subgroup: bool = False
     key: Text = ""
     keys: list[Text] = []
     amount: int = 0

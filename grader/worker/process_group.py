@@ -110,6 +110,8 @@ class WireProcessGroup(ProcessGroup):
             "at": self.line.student_line(),
             **fields,
         }
+        if self.options.global_ranks_in_group:  # the default group has none
+            header["subgroup"] = True
         if not all(tensor.is_contiguous() for tensor in tensors):
             header["strided"] = True
         if self._coalescing is not None:
