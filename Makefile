@@ -68,7 +68,7 @@ exploits: ## run dishonest submissions
 	$(call NOT_YET,running dishonest submissions)
 
 soak: $(STAMP) ## grade TIMES times, half of them on a busy machine; kill the grader TIMES times
-	@$(PY) -m tests.soak.grading --times $(TIMES)
+	@$(PY) -m tests.soak.grading --times $(TIMES) $(CHOICE)
 	@$(PY) -m tests.soak.killed --times $(TIMES)
 
 bench: $(STAMP) ## measure a check beside torch.multiprocessing.spawn, in one run
