@@ -30,9 +30,7 @@ LOOK_EVERY_S = 0.25  # while others talk without a pause
 class Broker:
     """One run. `run` may be called once."""
 
-    def __init__(
-        self, request: Request, endpoints: Sequence[Endpoint], supervision: Supervision, *, policy: Policy | None = None
-    ) -> None:
+    def __init__(self, request: Request, endpoints: Sequence[Endpoint], supervision: Supervision, *, policy: Policy | None = None) -> None:
         """`endpoints` in rank order; an opening's "submission" is the folder whose lines are named in verdicts."""
         self._request, self._supervision = request, supervision
         self.purse = Purse()

@@ -43,9 +43,12 @@ class Umpire:
         now_s = time.monotonic()
         self._trouble_since_s = self._trouble_since_s or now_s
         is_grace_over = now_s - self._trouble_since_s > GRACE_S
-        num_live = sum(seat.is_live for seat in self._seats)
-        if (has_fault and is_grace_over) or (stuck and (len(stuck) == num_live or is_grace_over) and self._stillness.are_asleep(stuck) and not is_there_news()):
-            self._conclude(stuck)
+        is_all_stuck = len(stuck) == sum(seat.is_live for seat in self._seats)
+        is_certain = has_fault and is_grace_over
+        if stuck and (is_all_stuck or is_grace_over) and not is_certain:
+            is_certain = self._stillness.are_asleep(stuck) and not is_there_news()
+        if is_certain:
+            self.verdict = self._blame() or fault_of_deadlock(stuck, self._seats, self._desk.policy)
 
     def look(self) -> None:
         """Ranks that say nothing: do they burn CPU, sleep for no reason, or hang in gloo?"""
@@ -63,9 +66,6 @@ class Umpire:
     def final_fault(self) -> Fault | None:
         """The run's fault, also when all ranks have gone by themselves."""
         return self.verdict or self._blame()
-
-    def _conclude(self, stuck: Sequence[Seat]) -> None:
-        self.verdict = self._blame() or fault_of_deadlock(stuck, self._seats, self._desk.policy)
 
     def _blame(self) -> Fault | None:
         """The fault that explains the others: a rank that fell, else calls that don't belong together."""

@@ -58,7 +58,7 @@ def evaluate(
 
 
 def collective_seconds(op: str, num_ranks: int, num_bytes: int, latency_s: float, bandwidth_bytes_per_s: float) -> float:
-    """Cost of one collective whose largest contribution is `num_bytes`: ring for the symmetric ones, a pipelined tree for the rooted ones."""
+    """Cost of one collective whose largest contribution is `num_bytes`: a ring for the symmetric ones, a pipelined tree for the rooted."""
     n, wire_s = num_ranks, num_bytes / bandwidth_bytes_per_s
     if n == 1:
         return 0.0

@@ -72,7 +72,7 @@ class Line:
         return landing.body
 
     def student_line(self) -> str:
-        """"collectives.py:41": the innermost frame of this thread inside the submission's folder; "" if there is none.
+        """Such as "collectives.py:41": the innermost frame of this thread inside the submission's folder; "" if there is none.
 
         A call from torch's own threads (DDP's reducer runs in the autograd engine) has no frame of the student's.
         """

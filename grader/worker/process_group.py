@@ -30,10 +30,12 @@ GLOO_CANNOT_REDUCE = {torch.int16, torch.float8_e4m3fn, torch.float8_e5m2}
 
 
 def flat(tensors: Tensors) -> list[torch.Tensor]:
+    """All tensors of nested lists, in order."""
     return [tensors] if isinstance(tensors, torch.Tensor) else [tensor for inner in tensors for tensor in flat(inner)]
 
 
 def describe(tensors: Sequence[torch.Tensor]) -> list[Json]:
+    """[[dtype, shape], ...] as the judge reads them."""
     return [[str(tensor.dtype).removeprefix("torch."), list(tensor.shape)] for tensor in tensors]
 
 
@@ -70,7 +72,7 @@ def refuse_unequal(op: str, part: torch.Tensor, places: Sequence[torch.Tensor]) 
     for index, place in enumerate(places):
         if (place.dtype, place.shape) != (part.dtype, part.shape):
             (mine,), (given,) = describe([part]), describe([place])
-            raise RuntimeError(f"{op}: the tensor for rank {index} is {given[0]}{given[1]}, another one is {mine[0]}{mine[1]}; gloo wants them equal")
+            raise RuntimeError(f"{op}: tensor {index} is {given[0]}{given[1]}, another one is {mine[0]}{mine[1]}; gloo wants them equal")
 
 
 def root_of(options: Any) -> int:
@@ -173,7 +175,12 @@ class WireProcessGroup(ProcessGroup):
         return self._issue("all_to_all", ins, outs, outs, split=[num_bytes(t) for t in ins], expect=[num_bytes(t) for t in outs])
 
     def alltoall_base(
-        self, output: torch.Tensor, tensor: torch.Tensor, output_splits: Sequence[int] = (), input_splits: Sequence[int] = (), options: Any = None
+        self,
+        output: torch.Tensor,
+        tensor: torch.Tensor,
+        output_splits: Sequence[int] = (),
+        input_splits: Sequence[int] = (),
+        options: Any = None,
     ) -> WireWork:
         split, expect = row_splits(tensor, input_splits, self._size), row_splits(output, output_splits, self._size)
         return self._issue("all_to_all", [tensor], [output], [output], split=split, expect=expect)

@@ -13,13 +13,14 @@ from grader.wire.policy import Policy
 
 HERE = Path(__file__).parent
 SUBMISSION = HERE / "submission"
+PLAIN, BRISK = Network(), Limits(cpu_s=2.0)
 
 
 def request_for(
     world_size: int,
     *,
-    network: Network = Network(),
-    limits: Limits = Limits(cpu_s=2.0),
+    network: Network = PLAIN,
+    limits: Limits = BRISK,
     inputs: dict[str, tuple[Tensor, ...]] | None = None,
     returns: dict[str, tuple[TensorSpec, ...]] | None = None,
     **parameters: Any,
@@ -51,7 +52,7 @@ class Ranks:
             openings.append((order, [tensor.data for tensor in tensors.values()]))
         launch = self._zygote.launch(openings)
         try:
-            endpoints = [Endpoint(started.rank, started.pid, started.pipes.line, started.pipes.log, started.opening) for started in launch.started]
+            endpoints = [Endpoint(each.rank, each.pid, each.pipes.line, each.pipes.log, each.opening) for each in launch.started]
             return Broker(request, endpoints, launch, policy=policy).run()
         finally:
             launch.end()

@@ -19,6 +19,7 @@ UNHURRIED = Limits(cpu_s=60.0, wall_s=60.0)
 
 
 def run(ranks: Ranks, file: str, world_size: int, backend: str, folder: Path, network: Network | None = None) -> Outcome:
+    """All cases of a file in one run that must end well."""
     network = network or Network("wire" if backend == "wire" else "none")
     outcome = ranks.call(file, "everything", world_size, backend=backend, folder=str(folder), network=network, limits=UNHURRIED)
     assert outcome.fault is None, (outcome.fault, [rank.log[-800:] for rank in outcome.ranks])
@@ -26,7 +27,9 @@ def run(ranks: Ranks, file: str, world_size: int, backend: str, folder: Path, ne
 
 
 def tensors(outcome: Outcome, rank: int, case: str) -> list[tuple[str, Any]]:
-    return [(dtype, np.frombuffer(bytes.fromhex(raw), dtype=FROM_HEX.get(dtype, dtype))) for dtype, raw in outcome.ranks[rank].facts[case]]
+    """What a case gave on a rank, with torch's names of the dtypes."""
+    reported = outcome.ranks[rank].facts[case]
+    return [(dtype, np.frombuffer(bytes.fromhex(raw), dtype=FROM_HEX.get(dtype, dtype))) for dtype, raw in reported]
 
 
 def differing(wire: Outcome, gloo: Outcome, *, to_the_bit: bool) -> list[str]:

@@ -119,7 +119,7 @@ def what_gloo_refuses(rank, world_size):
     attempts = [
         lambda: dist.all_gather([torch.empty(index + 1) for index in range(world_size)], torch.empty(rank + 1)),
         lambda: dist.all_gather_into_tensor(torch.empty(world_size, 5, 7), torch.empty(5, 7)),
-        lambda: dist.all_to_all([torch.empty(3 + i + rank) for i in range(world_size)], [torch.ones(3 + i + rank) for i in range(world_size)]),
+        lambda: dist.all_to_all(*([torch.ones(3 + index + rank) for index in range(world_size)] for _ in range(2))),
         lambda: dist.all_reduce(torch.ones(3, dtype=torch.int16)),
         lambda: dist.all_reduce(torch.ones(3), ReduceOp.BAND),
         lambda: dist.all_reduce(torch.ones(3, dtype=torch.int64), ReduceOp.AVG),
