@@ -1,6 +1,6 @@
 """Train the given GPT, by `python train.py` or `torchrun … train.py`; flags switch on the pieces that you wrote.
 
-python train.py --data ../datasets/cache/stdlib --steps 400 --log run.jsonl --checkpoint run.pt
+python train.py --data ../datasets/cache/stdlib --steps 400 --log-file run.jsonl --checkpoint run.pt
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Run:
         self.hardware = hardware_here(device, options.precision)
         self.peak_flops_per_s = self.hardware.peak_flops_per_s.get(options.precision) if self.hardware else None
         self.flops_per_token = counted_flops_per_token(self.config, self.sequence)
-        self.log = Log(options.log, rank=rank, append=options.resume)
+        self.log = Log(options.log_file, rank=rank, append=options.resume)
 
     def load(self, part: str) -> TokenLoader:
         """Return a loader at the beginning of `part`."""

@@ -52,7 +52,8 @@ def make_parser(description: str | None) -> argparse.ArgumentParser:
     add("--data-parallel", choices=("none", "ddp", "zero1", "zero2", "fsdp", "torch_ddp", "torch_fsdp2"), default="none")
     for axis in ("tensor", "pipeline", "context", "expert"):
         add(f"--{axis}", type=int, default=1, metavar="N", help=f"ranks along the {axis}-parallel axis")
-    add("--log", type=Path, help="JSON lines, one record per event")
+    # Not --log: torchrun takes that for a shortened --log-dir of its own.
+    add("--log-file", type=Path, help="JSON lines, one record per event")
     add("--log-every", type=int, default=10, metavar="STEPS")
     add("--evaluate-every", type=int, default=0, metavar="STEPS", help="0: at the end only")
     add("--evaluate-batches", type=int, default=8)

@@ -1,0 +1,198 @@
+"""The training program learns, logs what it did, and refuses what it cannot do with the name of what is missing."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import train
+from torch import nn
+from torch.distributed.run import get_args_parser
+
+from lm.checkpoint import read_checkpoint
+from lm.flags import WAITING, make_parser
+from lm.gpt import PRESETS
+from lm.training import counted_flops_per_token, scheduled_learning_rate
+
+FLAGS = ["--preset", "tiny", "--sequence", "32", "--device", "cpu", "--evaluate-batches", "2"]
+SOLUTIONS = Path(train.__file__).parent
+
+
+def records(path: Path, event: str) -> list[dict[str, Any]]:
+    """The log's records of one kind."""
+    return [record for line in path.read_text().splitlines() if (record := json.loads(line))["event"] == event]
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *flags: str) -> str:
+    """What the program says when it refuses these flags, which it must, with status 2."""
+    with pytest.raises(SystemExit) as stopped:
+        train.main(["--data", "nowhere", *flags])
+    assert stopped.value.code == 2
+    return capsys.readouterr().err
+
+
+def be_the_only_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set what torchrun would, for a group of one; port 0 takes any that is free."""
+    for name, value in {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "assignment"),
+    [
+        ("--precision", "fp16", "mixed_precision"),
+        ("--accumulate", "4", "recomputation"),
+        ("--recompute", "full", "recomputation"),
+        ("--data-parallel", "zero1", "sharded_data_parallel"),
+        ("--data-parallel", "zero2", "sharded_data_parallel"),
+        ("--data-parallel", "fsdp", "sharded_data_parallel"),
+        ("--tensor", "2", "tensor_parallel"),
+        ("--pipeline", "2", "pipeline_parallel"),
+        ("--context", "2", "context_parallel"),
+        ("--expert", "2", "expert_parallel"),
+    ],
+)
+def test_a_flag_whose_assignment_is_not_there_names_it(capsys: pytest.CaptureFixture[str], flag: str, value: str, assignment: str) -> None:
+    """Before any work, the program ends with status 2 and the name of the assignment that will bring the flag."""
+    said = refusal(capsys, flag, value)
+    assert f"{flag} {value} comes with the assignment {assignment}" in said
+    assert assignment in {name for _, _, name in WAITING}
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "assignment"), [("--attention", "flash", "flash_attention"), ("--data-parallel", "ddp", "data_parallel")]
+)
+def test_a_flag_that_runs_the_students_file_says_which(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, flag: str, value: str, assignment: str
+) -> None:
+    """Without the file beside train.py, the refusal names it."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert f"{flag} {value} runs your {assignment}.py" in refusal(capsys, flag, value)
+
+
+def test_ranks_and_data_parallelism_need_each_other(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several ranks without a wrapper would train several models; a wrapper without ranks has nobody to talk to."""
+    assert "torchrun" in refusal(capsys, "--data-parallel", "torch_ddp")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    assert "nothing keeps their weights equal" in refusal(capsys)
+
+
+def test_missing_data_and_checkpoints_say_how_to_get_them(capsys: pytest.CaptureFixture[str]) -> None:
+    """No tokens: `make data`. No checkpoint: name the file. No TF32 on a CPU: fp32."""
+    assert "holds no train_*.tokens; `make data` writes them" in refusal(capsys, "--device", "cpu")
+    assert "--resume finds no checkpoint" in refusal(capsys, "--resume")
+    assert "a CPU has no tf32" in refusal(capsys, "--device", "cpu", "--precision", "tf32")
+
+
+def test_the_loss_falls_on_text_that_can_be_learnt(generated_tokens: Path, tmp_path: Path) -> None:
+    """Sixty steps of the smallest model start at the loss of a guess and learn more than which tokens are frequent."""
+    log = tmp_path / "run.jsonl"
+    flags = ["--steps", "60", "--learning-rate", "1e-2", "--warmup", "5", "--log-file", str(log), "--log-every", "1", "--attention", "sdpa"]
+    train.main([*FLAGS, "--data", str(generated_tokens), *flags])
+    start, steps, evaluations = (records(log, event) for event in ("start", "step", "evaluation"))
+    vocab_size = start[0]["config"]["vocab_size"]
+    assert steps[0]["loss"] == pytest.approx(math.log(vocab_size), rel=0.02)  # small initial weights: all tokens alike
+    tokens = torch.cat([torch.from_numpy(shard.tokens.astype("int64")) for shard in train.open_shards(generated_tokens, "train")])
+    shares = tokens.bincount() / len(tokens)
+    unigram_entropy = -(shares[shares > 0] * shares[shares > 0].log()).sum().item()
+    assert evaluations[-1]["loss"] < 0.75 * unigram_entropy
+
+
+def test_the_log_re_derives_its_own_figures(generated_tokens: Path, tmp_path: Path) -> None:
+    """Tokens/s and MFU follow from the logged step time, FLOPs and peak, so a reader can check each of them."""
+    log = tmp_path / "run.jsonl"
+    train.main([*FLAGS, "--data", str(generated_tokens), "--steps", "4", "--log-file", str(log), "--log-every", "2"])
+    start, steps = records(log, "start")[0], records(log, "step")
+    assert [step["step"] for step in steps] == [2, 4]
+    for step in steps:
+        tokens_per_step = start["flags"]["batch"] * start["flags"]["sequence"] * start["world_size"]
+        assert step["tokens_per_s"] == pytest.approx(tokens_per_step / step["step_s"])
+        assert step["mfu"] == pytest.approx(step["tokens_per_s"] * start["flops_per_token"] / start["peak_flops_per_s"])
+        assert step["peak_memory_bytes"] > 0
+
+
+def test_flops_are_counted_as_nanogpt_derives_them() -> None:
+    """GPT-2 124M: 6 per parameter of a matrix product and 12 per layer, channel and token of context (PaLM, appendix B)."""
+    config = PRESETS["gpt2-124m"]
+    matrices = 12 * config.num_layers * config.hidden_size**2 + config.vocab_size * config.hidden_size
+    expected = 6 * matrices + 12 * config.num_layers * config.hidden_size * 1024
+    assert counted_flops_per_token(config, 1024) == expected
+
+
+def test_the_learning_rate_warms_up_and_ends_at_a_tenth() -> None:
+    """The schedule's corners: the first step, the end of the warm-up, half way, the last step."""
+    schedule = {"num_steps": 111, "warmup_steps": 10, "peak": 1.0}
+    rates = [scheduled_learning_rate(step, **schedule) for step in (0, 9, 10, 60, 110)]  # type: ignore[arg-type]
+    assert rates == pytest.approx([0.1, 1.0, 1.0, 0.55, 0.1])
+
+
+def test_the_students_ddp_is_waited_for_once_per_step(generated_tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """--data-parallel ddp wraps the model in the class of data_parallel.py and waits for it after each backward."""
+    waited: list[bool] = []
+
+    class DistributedDataParallel(nn.Module):
+        def __init__(self, module: nn.Module) -> None:
+            super().__init__()
+            self.module = module
+
+        def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+            return self.module(*inputs)
+
+        def finish_gradient_synchronization(self) -> None:
+            waited.append(all(p.grad is not None for p in self.module.parameters()))
+
+    module = types.ModuleType("data_parallel")
+    module.DistributedDataParallel = DistributedDataParallel  # type: ignore[attr-defined]
+    module.__spec__ = types.SimpleNamespace(name="data_parallel")  # type: ignore[assignment]
+    monkeypatch.setitem(sys.modules, "data_parallel", module)
+    be_the_only_rank(monkeypatch)
+    train.main([*FLAGS, "--data", str(generated_tokens), "--steps", "2", "--data-parallel", "ddp"])
+    assert waited == [True, True]
+
+
+def test_two_ranks_train_as_one_process_with_twice_the_batch(generated_tokens: Path, tmp_path: Path) -> None:
+    """torchrun with two ranks of batch 2 under FSDP2 sees the windows of one process with batch 4, and has its losses up to rounding.
+
+    The checkpoint that the two ranks save together is whole: one process goes on from it.
+    """
+    common = [*FLAGS, "--data", str(generated_tokens), "--log-every", "1"]
+    train.main([*common, "--steps", "3", "--batch", "4", "--log-file", str(tmp_path / "one.jsonl")])
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(SOLUTIONS / "train.py")]
+    files = ["--log-file", str(tmp_path / "two.jsonl"), "--checkpoint", str(tmp_path / "two.pt")]
+    flags = [*common, "--steps", "3", "--batch", "2", "--data-parallel", "torch_fsdp2", *files]
+    ended = subprocess.run([*torchrun, *flags], capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, ended.stderr
+    for event in ("step", "evaluation"):
+        one, two = ([record["loss"] for record in records(tmp_path / name, event)] for name in ("one.jsonl", "two.jsonl"))
+        # Means of other halves round otherwise, and three steps of Adam carry that on.
+        assert two == pytest.approx(one, rel=1e-5)
+    train.main([*common, "--steps", "4", "--batch", "4", "--checkpoint", str(tmp_path / "two.pt"), "--resume"])
+
+
+@pytest.mark.parametrize("wrapper", ["torch_ddp", "torch_fsdp2"])
+def test_a_wrapper_around_one_rank_changes_nothing(
+    generated_tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrapper: str
+) -> None:
+    """A group of one rank trains as no group does, to the bit: what is saved has the same names and the same values."""
+    common = [*FLAGS, "--data", str(generated_tokens), "--steps", "2", "--batch", "2"]
+    train.main([*common, "--checkpoint", str(tmp_path / "plain.pt")])
+    be_the_only_rank(monkeypatch)
+    train.main([*common, "--data-parallel", wrapper, "--checkpoint", str(tmp_path / "wrapped.pt")])
+    plain, wrapped = (read_checkpoint(tmp_path / name)["model"] for name in ("plain.pt", "wrapped.pt"))
+    assert plain.keys() == wrapped.keys()
+    assert all(torch.equal(plain[name], wrapped[name]) for name in plain)
+
+
+def test_no_flag_is_a_shortened_flag_of_torchrun() -> None:
+    """torchrun reads a script's flags for abbreviations of its own before it passes them on: `--log` would end it with an error."""
+    theirs = {flag for action in get_args_parser()._actions for flag in action.option_strings}
+    ours = {flag for action in make_parser(None)._actions for flag in action.option_strings if flag.startswith("--") and flag != "--help"}
+    assert [(our, their) for our in ours for their in theirs if their.startswith(our)] == []
