@@ -68,8 +68,8 @@ class Case:
         self._require_files()
         submission = self._submission
         secret = secret_of(self._hidden)
-        case = Request(assignment=self._assignment.name, probe=probe, parameters=_plain(parameters), world_size=world_size, inputs={}, returns={},
-                       network=Network(transport, rendezvous, late), limits=limits or Limits(), flavour=flavour)  # fmt: skip
+        case = Request(assignment=self._assignment.name, probe=probe, parameters=_plain(parameters), world_size=world_size,
+                       inputs={}, returns={}, network=Network(transport, rendezvous, late), limits=limits or Limits(), flavour=flavour)  # fmt: skip
         given = inputs(generator(secret, submission.hash, case.case())) if callable(inputs) else inputs or {}
         request = Request(assignment=case.assignment, probe=probe, parameters=case.parameters, world_size=world_size,
                           inputs=pack_inputs(given, world_size), returns=pack_returns(returns or {}, world_size), network=case.network,
