@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -68,12 +68,15 @@ class Case:
         self._require_files()
         submission = self._submission
         secret = secret_of(self._hidden)
-        case = Request(assignment=self._assignment.name, probe=probe, parameters=_plain(parameters), world_size=world_size,
-                       inputs={}, returns={}, network=Network(transport, rendezvous, late), limits=limits or Limits(), flavour=flavour)  # fmt: skip
+        plain, network = _plain(parameters), Network(transport, rendezvous, late)
+        case = Request(
+            assignment=self._assignment.name, probe=probe, parameters=plain, world_size=world_size, inputs={}, returns={},
+            network=network, limits=limits or Limits(), flavour=flavour,
+        )  # fmt: skip
         given = inputs(generator(secret, submission.hash, case.case())) if callable(inputs) else inputs or {}
-        request = Request(assignment=case.assignment, probe=probe, parameters=case.parameters, world_size=world_size,
-                          inputs=pack_inputs(given, world_size), returns=pack_returns(returns or {}, world_size), network=case.network,
-                          limits=case.limits, flavour=flavour, seed=seed_of(secret, submission.hash, case.case(), "probe"))  # fmt: skip
+        seed = seed_of(secret, submission.hash, case.case(), "probe")
+        packed, declared = pack_inputs(given, world_size), pack_returns(returns or {}, world_size)
+        request = replace(case, inputs=packed, returns=declared, seed=seed)
         key = self._observer.runs.key(submission, request)
         self.keys.append(key)
         self._observer.keys_used.append(key)

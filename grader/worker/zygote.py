@@ -37,7 +37,8 @@ PRELOAD = {
         "torch", "numpy", "numpy.ctypeslib", "torch.distributed", "torch.nn", "torch.optim", "torch.autograd.graph",
         "torch._dynamo", "torch._subclasses.fake_tensor", "torch.utils._python_dispatch", "torch.utils.flop_counter",
         "torch.utils.checkpoint", "torch.distributed._functional_collectives", "torch.distributed.fsdp",
-        "torch.distributed.tensor.parallel", "torch.distributed.pipelining", "torch.distributed.optim", "torch.distributed.checkpoint", "torch.nn.parallel",
+        "torch.distributed.tensor.parallel", "torch.distributed.pipelining", "torch.distributed.optim",
+        "torch.distributed.checkpoint", "torch.nn.parallel",
         "torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook", "torch.profiler._cupti_monitor",
     ),
 }  # fmt: skip
