@@ -135,6 +135,9 @@ SUSPECTS: list[tuple[str, Array, dict[str, Any], str]] = [
     ("reversed", E[::-1], {}, "reverse order along dim 0"),
     ("chunks rolled", np.roll(E, 2, axis=0), {"world_size": 3}, "stand in the order [2, 0, 1]."),
     ("a chunk everywhere", np.tile(E[:2], (3, 1)), {"world_size": 3}, "chunks [0, 0, 0] stand where [0, 1, 2] belong"),
+    ("a chunk among alike ones", np.repeat([5, 0, 5], 2), {"expected": np.repeat([0, 0, 5], 2), "world_size": 3}, "chunks [2, 1, 2] stand"),
+    ("two names", E * 2, {"world_size": 2, "factors": {"micro-batches": 2}}, "times 2 = world size = micro-batches."),
+    ("the likelier", np.array([2.9]), {"expected": np.ones(1), "allowed": 0.5, "world_size": 3, "factors": {"it": 2.5}}, "= world size."),
     ("zero", np.zeros_like(E), {}, "Every wrong value is 0."),
     ("another value", OTHER, {"others": {"rank 0's value": OTHER}}, "Every wrong value is rank 0's value."),
     ("untouched", BEFORE, {"untouched": BEFORE}, "Every wrong value is what stood there before."),
@@ -147,8 +150,7 @@ SUSPECTS: list[tuple[str, Array, dict[str, Any], str]] = [
 @pytest.mark.parametrize(("got", "hints", "words"), [case[1:] for case in SUSPECTS], ids=[case[0] for case in SUSPECTS])
 def test_a_known_way_to_be_wrong_is_recognised(got: Array, hints: dict[str, Any], words: str) -> None:
     """Each suspect is named, comes with a question, and gives away no expected value."""
-    expected = hints.pop("expected") if "expected" in hints else E
-    message = told(got, expected, **hints)
+    message = told(got, **({"expected": E} | hints))
     assert words in message.diagnosis
     assert message.suggestion.endswith("?")
 
@@ -244,6 +246,13 @@ def test_the_bound_of_a_sum_is_reached(dtype: str) -> None:
     lost = 1 + Fraction(u) - Fraction(float(added(terms, [0, 1], kind)))
     assert lost == u
     assert lost <= Fraction(float(sum_bound(dtype, 2, 1.0 + u))) <= 2 * lost
+
+
+def test_a_mean_loses_at_the_additions_and_at_the_division() -> None:
+    """(1 + u + u) / 3 in fp64 is further off than the additions alone allow, and within the bound of a mean."""
+    u = unit_roundoff("float64")
+    lost = (1 + 2 * Fraction(u)) / 3 - Fraction((1.0 + u + u) / 3.0)
+    assert Fraction(float(sum_bound("float64", 3, 1 + 2 * u))) / 3 < lost <= Fraction(float(mean_bound("float64", 3, 1 + 2 * u)))
 
 
 def test_a_one_percent_error_is_beyond_the_bound_of_eight_ranks() -> None:

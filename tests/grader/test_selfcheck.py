@@ -262,11 +262,13 @@ def test_the_starter_is_written_only_where_it_changed(course: Course) -> None:
 
 
 def test_the_starter_never_writes_through_a_link(course: Course) -> None:
-    """A link in starter/ that points at the solution would let the stub overwrite it."""
+    """A link in starter/ is stale whatever it points at; at the solution, it would let the stub overwrite it."""
     link = course.root / "starter/shapes.py"
+    link.rename(course.root / "same.py")
+    link.symlink_to(course.root / "same.py")
+    assert [sentence.split()[0] for sentence in stale(course)] == ["starter/shapes.py"]
     link.unlink()
     link.symlink_to(course.root / "solutions/shapes.py")
-    assert stale(course)
     with pytest.raises(CourseError, match="is a link"):
         regenerate(course)
     assert (course.root / "solutions/shapes.py").read_text() == SOLUTION
