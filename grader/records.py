@@ -69,6 +69,7 @@ class Limits:
     cpu_s: float = 4.0  # CPU seconds of one rank between two words to the judge
     wall_s: float = 8.0  # seconds a rank may sleep without a word while nothing else explains it
     idle_s: float = 3.0  # gloo only: all ranks blocked with idle CPU clocks for this long is a hang
+    grace_s: float = 0.2  # after a first fault the other ranks may still fall, or come to a stop
     extra_bytes: int | None = None  # bytes of private memory beyond what the rank held when its probe began
     log_bytes: int = 16 * KiB  # kept of a rank's output: this much of its head and this much of its tail
 
@@ -164,7 +165,8 @@ class Raised:
 class Event:
     """One entry of a rank's trace, in that rank's program order.
 
-    kind: "issue" a communication call begins; "wait" it is waited for (or its future is asked for);
+    kind: "issue" a communication call begins; "wait" it is waited for (facts["how"] == "future": its future is asked for, which
+    blocks nobody); "store" a word with the rendezvous store; "gate" a probe asks for the judge's secret;
     "compute" a probe declares arithmetic of `cost_s` virtual seconds; "join" a probe waits for all that is in flight;
     "mark" a probe's named moment.
     """

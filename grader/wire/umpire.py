@@ -13,7 +13,6 @@ from grader.wire.faults import fault_of_cpu, fault_of_deadlock, fault_of_hang, f
 from grader.wire.referee import Stillness, doomed, open_call
 from grader.wire.seat import Seat
 
-GRACE_S = 0.2  # after a first fault the other ranks may still fall, or come to a stop
 IDLE_CPU_FRACTION = 0.05  # a rank that computes on a crowded machine gets more of a core than this; one that polls and sleeps doesn't
 PATIENCE = 8  # times wall_s: the end also for one that dribbles along
 
@@ -42,7 +41,7 @@ class Umpire:
             return  # somebody has left and nobody has said how
         now_s = time.monotonic()
         self._trouble_since_s = self._trouble_since_s or now_s
-        is_grace_over = now_s - self._trouble_since_s > GRACE_S
+        is_grace_over = now_s - self._trouble_since_s > self._request.limits.grace_s
         is_all_stuck = len(stuck) == sum(seat.is_live for seat in self._seats)
         is_certain = has_fault and is_grace_over
         if stuck and (is_all_stuck or is_grace_over) and not is_certain:

@@ -146,7 +146,7 @@ class _Play:
         """What must have landed before `rank` gets past `event`."""
         if event.kind == "join":
             return self._in_flight[rank]
-        if event.kind != "wait":
+        if event.kind != "wait" or event.facts.get("how") == "future":  # a future is asked for without blocking on it; a join does
             return []
         transfer = self._of_call.get((rank, event.call))
         is_buffered_send = transfer is not None and event.op == "send" and not self._rendezvous
