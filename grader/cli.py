@@ -149,12 +149,12 @@ def starter() -> int:
 @commands.command()
 @click.argument("key")
 @click.option(
-    "--submission", type=click.Path(path_type=Path), default=Path("starter"), show_default=True, help="The folder whose files run."
+    "--submission", type=click.Path(path_type=Path), default=None, help="The folder whose files run. [default: the one that was graded]"
 )
 @click.option("--rank", default=0, show_default=True, help="The rank that you become.")
 @OUT
 @with_blame
-def debug(key: str, submission: Path, rank: int, out: Path) -> int:
+def debug(key: str, submission: Path | None, rank: int, out: Path) -> int:
     """Run an observation again with one of its ranks in your hands: breakpoint(), Ctrl-C and an IDE work."""
     from grader.debug import debug as become_rank
 

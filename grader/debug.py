@@ -6,6 +6,7 @@ as in any script. The other ranks and the judge's network run in a child, with n
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 from grader.course import Course, select
 from grader.errors import UsageError
 from grader.frames import Bytes
-from grader.observe.live import given_code, openings_of
+from grader.observe.live import openings_of
 from grader.ranks.launch import Launch
 from grader.ranks.zygote import ROOT, Zygote
 from grader.records import Json, Limits, Request, Submission
@@ -43,8 +44,12 @@ class WithYou:
         return self._launch.stack(rank) if self._launch and rank != self._rank else ""
 
 
-def debug(course: Course, out: Path, key: str, origin: Path, rank: int = 0) -> int:
-    """Run the observation `key` of the run folder `out` again, with this process as `rank`. Does not return: it becomes the rank."""
+def debug(course: Course, out: Path, key: str, origin: Path | None, rank: int = 0) -> int:
+    """Run the observation `key` of the run folder `out` again, with this process as `rank`. Does not return: it becomes the rank.
+
+    origin  the folder whose files run; None: the one that was graded into `out`
+    """
+    origin = origin or _graded_into(out)
     found = Store(out / "store.sqlite").request(key)
     if found is None:
         raise UsageError(
@@ -59,8 +64,8 @@ def debug(course: Course, out: Path, key: str, origin: Path, rank: int = 0) -> i
     me = os.getpid()
     if os.fork() == 0:
         mine.close()
-        patient = replace(request, limits=Limits(cpu_s=NEVER_S, wall_s=NEVER_S, idle_s=NEVER_S))
-        openings = openings_of(course.root, given_code(course.root, out), assignment, submission, patient, "")
+        patient = replace(request, limits=Limits(cpu_s=NEVER_S, wall_s=NEVER_S, idle_s=NEVER_S, grace_s=NEVER_S))
+        openings = openings_of(course.root, out, assignment, submission, patient, "")
         _be_the_judge(patient, openings, rank, its, me)
     its.close()
     print(
@@ -73,6 +78,13 @@ def debug(course: Course, out: Path, key: str, origin: Path, rank: int = 0) -> i
     os.execv(sys.executable, [sys.executable, "-m", "grader.worker.debug", str(mine.fileno())])
 
 
+def _graded_into(out: Path) -> Path:
+    try:
+        return Path(json.loads((out / "report.json").read_text())["origin"])
+    except (OSError, ValueError, KeyError) as unreadable:
+        raise UsageError(f"{out} has no report that says which folder was graded; name it with --submission") from unreadable
+
+
 def _words(request: Request) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in request.parameters.items())
 
@@ -82,7 +94,6 @@ def _be_the_judge(request: Request, openings: list[tuple[Json, list[Bytes]]], ra
     status = 1
     try:
         os.setsid()  # Ctrl-C is yours alone
-        openings = [(order | {"debug": ""}, parts) for order, parts in openings]
         others = [r for r in range(request.world_size) if r != rank]
         zygote = Zygote(request.flavour) if others else None
         try:

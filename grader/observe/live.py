@@ -20,6 +20,7 @@ from grader.wire.broker import Broker
 from grader.wire.endpoint import Endpoint
 
 GRADER = Path(__file__).parents[1]
+LATEST = Path(".grade/latest")  # where the command line keeps a run unless it is told otherwise
 NOT_EXACT = frozenset({"cpu_limit", "silent", "idle"})  # faults found by a clock: kept for replay, looked at again when live
 
 
@@ -70,7 +71,7 @@ class Runs:
         self._zygotes.clear()
 
     def _run(self, assignment: Assignment, submission: Submission, request: Request, key: str) -> Outcome:
-        openings = openings_of(self.root, given_code(self.root, self.store.path.parent), assignment, submission, request, key)
+        openings = openings_of(self.root, self.store.path.parent, assignment, submission, request, key)
         for _ in range(2):
             self.prepare(request.flavour)
             try:
@@ -98,9 +99,10 @@ def run_once(zygote: Zygote, request: Request, openings: Sequence[tuple[Json, li
 
 
 def openings_of(
-    root: Path, given: Path, assignment: Assignment, submission: Submission, request: Request, key: str
+    root: Path, run_folder: Path, assignment: Assignment, submission: Submission, request: Request, key: str
 ) -> list[tuple[Json, list[Bytes]]]:
-    """The first frame of every rank: what to run, and its own inputs. `given` holds `lm` and nothing else."""
+    """The first frame of every rank: what to run, and its own inputs. Without a key nobody is told how to debug."""
+    given = given_code(root, run_folder)
     openings: list[tuple[Json, list[Bytes]]] = []
     for rank in range(request.world_size):
         inputs = {name: request.input_of(name, rank) for name in request.inputs}
@@ -110,10 +112,16 @@ def openings_of(
             "probes": str(root / "tests" / "probes" / f"{request.assignment}.py"), "submission": submission.folder,
             "files": [name for name in assignment.files if name in submission.files], "given": str(given),
             "inputs": [[name, tensor.dtype, list(tensor.shape)] for name, tensor in inputs.items()],
-            "debug": f"grader debug {key[:12]}",
+            "debug": key and debug_command(key, run_folder),
         }  # fmt: skip
         openings.append((order, [tensor.data for tensor in inputs.values()]))
     return openings
+
+
+def debug_command(key: str, run_folder: Path) -> str:
+    """The command that runs an observation again with one of its ranks in your hands."""
+    where = "" if run_folder.resolve() == LATEST.resolve() else f" --out {run_folder}"
+    return f".venv/bin/grader debug {key[:12]}{where}"
 
 
 def given_code(root: Path, run_folder: Path) -> Path:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from grader.errors import CourseError, SubmissionError
-from grader.observe.live import Runs
+from grader.observe.live import Runs, debug_command
 from grader.observe.observation import Observation
 from grader.observe.seeds import generator, secret_of, seed_of
 from grader.observe.tensors import Inputs, Returns, pack_inputs, pack_returns
@@ -93,7 +93,7 @@ class Case:
         return Message(
             seen="",
             rerun=f"make grade A={self._assignment.name} K='{only}'",
-            debug=f"grader debug {self.keys[-1][:12]}" if self.keys else "",
+            debug=debug_command(self.keys[-1], self._observer.runs.store.path.parent) if self.keys else "",
         )
 
     def _require_files(self) -> None:

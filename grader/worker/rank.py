@@ -80,9 +80,9 @@ def take_part(line_socket: socket.socket, *, guarded: bool = True) -> int:
         answer(line, at, outputs)
         return 0
     except BaseException as raised:
-        line.post(
-            {"raised": {"type": type(raised).__name__, "message": str(raised)[:2000], "frames": frames_of(raised, order["submission"])}}
-        )
+        told = {"type": type(raised).__name__, "message": str(raised)[:2000], "frames": frames_of(raised, order["submission"])}
+        with contextlib.suppress(OSError):  # the judge may have ended the run
+            line.post({"raised": told})
         if not guarded:
             raise
         return EXIT_RAISED
