@@ -1,0 +1,22 @@
+"""The given part is one part: what students get is what the solutions use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_starter_and_solutions_have_the_same_given_part() -> None:
+    """lm/ and train.py are equal byte for byte in both rooms, and neither has a file that the other lacks."""
+    contents = [
+        {path.relative_to(room): path.read_bytes() for path in [room / "train.py", *sorted((room / "lm").rglob("*.py"))]}
+        for room in (ROOT / "solutions", ROOT / "starter")
+    ]
+    assert contents[0] == contents[1]
+
+
+def test_the_given_part_contains_no_corpus() -> None:
+    """No text of a corpus is kept in the repository, only where to get it."""
+    kept = [path for path in (ROOT / "datasets").rglob("*") if path.is_file() and not {"cache", "__pycache__"} & set(path.parts)]
+    assert {path.suffix for path in kept} <= {".py", ".md"}
