@@ -65,15 +65,15 @@ class Blame:
 
 
 def blame_for(error: BaseException, *, in_test: bool) -> Blame:
-    """Decide whose fault `error` is; `in_test` is False for what was raised while a test was set up or torn down."""
+    """Decide whose fault `error` is. A bare AssertionError judges only `in_test`, not while a test is set up or torn down."""
     match error:
         case NotRun():
             return Blame("failed", Message(seen="Not run: this law has already failed by a time-out."))
         case NotJudged():
             return Blame("not_judged", Message(seen=f"Not judged: {error or 'this machine lacks what the case needs'}"))
-        case SubmissionError() if in_test:
+        case SubmissionError():
             return _of_submission(error)
-        case LawBroken() if in_test:
+        case LawBroken():
             return Blame("failed", error.message)
         case MachineError() | MemoryError():
             return Blame("machine_error", Message(seen=f"The machine is at fault, not you: {error or type(error).__name__}"))

@@ -95,7 +95,8 @@ def _explain(laws: list[LawMark], page: Page) -> None:
         page.paragraph(f"… and {len(laws) - LISTED} more laws, for the same reason", indent=2, style="bold")
     message = laws[0].message or Message(seen="")
     for name, label in LABELS:
-        if text := getattr(message, name):
+        text = getattr(message, name)
+        if text and not (name == "where" and text == message.seen):  # a single rank's line is the sentence itself
             page.paragraph(text, lead=f"  {label}", indent=INDENT, lead_style="dim")
     page.paragraph(_which_cases(laws), lead="  cases", indent=INDENT, lead_style="dim")
     for name, label in COMMANDS:

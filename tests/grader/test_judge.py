@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,9 @@ class FakeCase:
         faults = {"busy": "cpu_limit", "raise": "raised", "stub": "raised"}
         if probe in faults:
             error = "NotImplementedError: ring" if probe == "stub" else f"ValueError: {SECRET}"
-            raise SubmissionError(Message(seen=f"rank 0 raised {error}", output=SECRET), Fault(faults[probe], 0, f"rank 0 raised {error}"))
+            raise SubmissionError(
+                Message(seen=f"rank 0 raised {error}", diagnosis=SECRET, output=SECRET), Fault(faults[probe], 0, f"rank 0 raised {error}")
+            )
         match probe:
             case "broken":
                 raise LawBroken(told)
@@ -241,6 +244,16 @@ def test_an_error_in_set_up_is_the_courses(course: Course) -> None:
     assert [verdict.outcome for verdict in course.judge(assignment("sum")).verdicts] == ["course_error"] * 2
 
 
+def test_a_submission_that_fails_in_a_fixture_is_still_to_blame(course: Course) -> None:
+    """Who raised a blame has decided whose it is, wherever it comes up; and the first word on a case counts."""
+    course.write(
+        "@pytest.fixture\ndef seen(observe): return observe('raise')\n"
+        "@pytest.fixture\ndef after():\n    yield\n    assert False, 'tear-down'\n"
+        "@law('ring.sum')\ndef test_one(seen): pass\n@law('ring.sum')\ndef test_two(observe, after): observe('broken')\n"
+    )
+    assert [verdict.outcome for verdict in course.judge(assignment("sum")).verdicts] == ["failed", "failed"]
+
+
 def test_a_broken_test_file_breaks_its_own_assignment_only(course: Course) -> None:
     """A mistake in one assignment's tests never sinks another's marks, and a hidden file's text isn't shown."""
     course.write("@law('ring.sum')\ndef test_sum(observe): observe('fine')\n")
@@ -277,14 +290,23 @@ def test_a_keyword_that_selects_nothing_is_the_callers_mistake(course: Course, k
 
 
 def test_nobody_elses_settings_reach_the_judge(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stray conftest.py, pytest.ini or PYTEST_ADDOPTS changes no verdict, and the environment is put back."""
+    """A stray conftest.py, pytest.ini or PYTEST_ADDOPTS changes no verdict, and environment and imports are put back."""
     course.write("@law('ring.sum')\ndef test_sum(observe): observe('broken')\n")
     (course.root / "conftest.py").write_text("raise RuntimeError('run me not')")
     (course.root / "tests" / "public" / "conftest.py").write_text("raise RuntimeError('run me not')")
     (course.root / "pytest.ini").write_text("[pytest]\naddopts = --no-such-option\n")
     monkeypatch.setenv("PYTEST_ADDOPTS", "--collect-only")
+    monkeypatch.setitem(sys.modules, "tests.of_somebody_else", sys)
+    before = {name for name in sys.modules if name.split(".")[0] == "tests"}
     assert course.judge(assignment("sum")).verdicts[0].outcome == "failed"
     assert os.environ["PYTEST_ADDOPTS"] == "--collect-only"
+    assert {name for name in sys.modules if name.split(".")[0] == "tests"} == before
+
+
+def test_installed_plugins_stay_away_from_the_judge(course: Course) -> None:
+    """Whatever pytest plugins a machine has, verdicts come from pytest and the judge alone."""
+    course.write("@law('ring.sum')\ndef test_sum(observe, pytestconfig): assert not pytestconfig.pluginmanager.list_plugin_distinfo()\n")
+    assert course.judge(assignment("sum")).verdicts[0].outcome == "passed"
 
 
 def test_tests_import_the_laws_of_their_own_course(tmp_path: Path) -> None:
