@@ -111,16 +111,20 @@ class Broker:
                 self._selector.modify(seat.channel.line, wanted, key.data)
 
     # --- one rank has something to say
-    def _hear(self, seat: Seat) -> None:
+    def _hear(self, seat: Seat) -> bool:
+        """Take in what has arrived; whether that was anything."""
+        has_spoken = False
         seat.channel.flush()
         try:
             for word, body in seat.channel.read():
+                has_spoken = True
                 self._desk.take(seat, word, body)
         except Malformed as error:
             self._desk.fell(seat, Fault("malformed", seat.rank, f"rank {seat.rank} {error}"))
             self._close(seat)
         if seat.channel.is_closed:
             self._close(seat)
+        return has_spoken
 
     def _close(self, seat: Seat) -> None:
         """Nothing more is read from it."""
@@ -139,11 +143,8 @@ class Broker:
     def _hear_exits(self) -> None:
         for rank, status in self._supervision.exits():
             seat = self._seats[rank]
-            while not seat.channel.is_closed and seat.fall is None:  # what it said before it went; a child of its may hold the line open
-                heard_s = seat.heard_s
-                self._hear(seat)
-                if seat.heard_s == heard_s:
-                    break
+            while not seat.channel.is_closed and self._hear(seat):
+                pass  # what it said before it went; a child of its may hold the line open, so that no end is seen
             seat.exit_status = status
             if not seat.channel.is_closed:
                 self._close(seat)
