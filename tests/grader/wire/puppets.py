@@ -93,16 +93,8 @@ def _speak(line: socket.socket, script: bytes) -> None:
 def operation(number: int, op: str, *, rank: int = 0, world_size: int = 2, **fields: Any) -> dict[str, Any]:
     """A well-formed header of a call with one tensor of four float32."""
     tensor = [["float32", [4]]]
-    header: dict[str, Any] = {
-        "op": op,
-        "id": number,
-        "group": "0",
-        "ranks": list(range(world_size)),
-        "me": rank,
-        "ins": tensor,
-        "outs": tensor,
-    }
-    return header | fields
+    group = {"group": "0", "ranks": list(range(world_size)), "me": rank}
+    return {"op": op, "id": number, **group, "ins": tensor, "outs": tensor} | fields
 
 
 def header_text(header: Any) -> bytes:

@@ -100,7 +100,7 @@ def test_nested_brackets_are_malformed_and_no_crash() -> None:
     [
         (lying_frame(b"{}", b"", 2, 2**62), "announces a frame of 2 + 4611686018427387904 bytes"),
         (lying_frame(b"{}", b"", 2**31, 0), "announces a frame of"),
-        (frame(operation(0, "all_reduce", reduction="SUM"), bytes(15)), "sends 15 bytes with all_reduce(sum) float32[4], which should carry 16"),
+        (frame(operation(0, "all_reduce", reduction="SUM"), bytes(15)), "sends 15 bytes with all_reduce(sum) float32[4], which should"),
         (frame(operation(0, "all_reduce", rank=1, reduction="SUM"), bytes(16)), "speaks as another rank"),
         (frame(operation(0, "send", peer=7), bytes(16)), "names a member that its group of 2 doesn't have"),
         (frame(operation(0, "send", peer=1, ins=[["float32", [2**39, 2**39]]]), b""), "the wire carries"),
