@@ -134,7 +134,8 @@ def test_an_unforeseen_error_leaves_its_account_in_the_run_folder(
         (["grade", "--profile", "tpu"], "gpu"),
         (["grade", "--no-such-option"], "No such option"),
         (["marks"], "No such command"),
-        (["debug", "0123"], "0123"),
+        (["debug", "0123"], "--submission"),
+        (["debug", "0123", "--submission", "starter"], "0123"),
         (["starter"], "solutions"),
     ],
 )
