@@ -87,6 +87,8 @@ class Zygote:
 
     def close(self) -> None:
         """End everything that came from this zygote and wait until it is gone."""
+        if not self._ready and not select.select([self._line], [], [], 0)[0]:
+            self._process.kill()  # it still imports, and has nothing to tidy up
         self._line.close()  # its sign to tidy up
         try:
             self._process.wait(timeout=8.0)
