@@ -74,6 +74,7 @@ def _is_at(stack: str, folder: str) -> str:
 
 def innermost_frame(stack: str, folder: str) -> Frame | None:
     """The submission's innermost frame in faulthandler's text; without a `folder`, the first that isn't a library's."""
+    folder = folder.encode("ascii", "backslashreplace").decode()  # faulthandler escapes what isn't ASCII in a path
     threads = re.split(r"\n\s*\n", stack)
     for thread in sorted(threads, key=lambda text: "Current thread" not in text):
         for path, line, function in re.findall(r'File "([^"]+)", line (\d+) in (\S+)', thread):
