@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import subprocess
 import tomllib
@@ -36,6 +37,12 @@ def tracked(pattern: str = "*") -> list[Path]:
 def text_of(name: str) -> str:
     """A file of the repository."""
     return (ROOT / name).read_text(encoding="utf-8")
+
+
+def make(*arguments: str) -> subprocess.CompletedProcess[bytes]:
+    """Run make as a person would, also when these tests were themselves started by make with choices of its own."""
+    surroundings = {key: value for key, value in os.environ.items() if key not in {"MAKEFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "MFLAGS"}}
+    return subprocess.run(["make", *arguments], cwd=ROOT, capture_output=True, check=False, env=surroundings)
 
 
 def section(name: str, heading: str) -> str:
@@ -96,7 +103,7 @@ def test_files_that_the_readme_sends_to_are_there() -> None:
 # --- Makefile --------------------------------------------------------------------------------------------------------
 def test_help_lists_every_target() -> None:
     """The table is drawn from the comments beside the rules; a rule without one would be hidden."""
-    printed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
+    printed = make("help").stdout.decode()
     listed = set(re.findall(r"^  ([a-z]+) +\w", printed, re.MULTILINE))
     assert listed == makefile_targets()
     phony = re.search(r"^\.PHONY: (.*)$", text_of("Makefile"), re.MULTILINE)
@@ -107,7 +114,7 @@ def test_help_lists_every_target() -> None:
 @pytest.mark.parametrize("target", LATER)
 def test_a_target_of_later_work_says_so_and_fails(target: str) -> None:
     """Nobody takes silence for success."""
-    ended = subprocess.run(["make", target], cwd=ROOT, capture_output=True, check=False)
+    ended = make(target)
     assert ended.returncode != 0
     assert ended.stdout.startswith(b"not yet: ")
 
@@ -115,7 +122,7 @@ def test_a_target_of_later_work_says_so_and_fails(target: str) -> None:
 def test_choices_reach_the_command_line() -> None:
     """A, SUBMISSION, PROFILE, OUT and K become options, with spaces kept together."""
     choices = ["A=collectives 7", "SUBMISSION=my work", "PROFILE=gpu", "OUT=a b", "K=ring and not mean"]
-    printed = subprocess.run(["make", "-n", "grade", *choices], cwd=ROOT, capture_output=True, check=True).stdout.decode()
+    printed = make("-n", "grade", *choices).stdout.decode()
     options = '--assignment "collectives" --assignment "7" --submission "my work" --profile "gpu" --out "a b" -k "ring and not mean"'
     assert options in printed
 
