@@ -16,6 +16,7 @@ from grader.wire.desk import Desk
 from grader.wire.endpoint import Endpoint, Supervision
 from grader.wire.faults import fault_of_exit
 from grader.wire.findings import findings_of
+from grader.wire.gates import policy_of
 from grader.wire.policy import Policy
 from grader.wire.seat import Seat
 from grader.wire.trace import assemble
@@ -38,7 +39,7 @@ class Broker:
         self._selector = selectors.DefaultSelector()
         for endpoint in endpoints:
             self._take_seat(endpoint)
-        self._desk = Desk(request, self._seats, policy or Policy(), self.purse)
+        self._desk = Desk(request, self._seats, policy or policy_of(request), self.purse)
         folders = {opening.get("submission", "") for opening, _ in (endpoint.opening for endpoint in endpoints)}
         self._folder = folders.pop() if len(folders) == 1 else ""
         self._umpire = Umpire(request, self._seats, self._desk, supervision, self._folder)
@@ -75,7 +76,8 @@ class Broker:
         while not self._is_over():
             self._await_writable()
             news = self._selector.select(0)
-            if not news:
+            talkative = [seat for seat in self._seats if seat.channel.has_more]
+            if not news and not talkative:
                 self._umpire.settle(lambda: bool(self._selector.select(0)))
                 if self._is_over():
                     break
@@ -83,6 +85,8 @@ class Broker:
             for key, _ in news:
                 act: Callable[[], None] = key.data
                 act()
+            for seat in talkative:
+                self._hear(seat)
             now_s = time.monotonic()
             if not news or now_s > look_at_s:
                 self._umpire.look()
@@ -103,12 +107,11 @@ class Broker:
 
     def _await_writable(self) -> None:
         for seat in self._seats:
-            if seat.channel.is_closed:
-                continue
-            wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if seat.channel.is_sending else 0)
-            key = self._selector.get_key(seat.channel.line)
-            if key.events != wanted:
-                self._selector.modify(seat.channel.line, wanted, key.data)
+            channel = seat.channel
+            if channel.is_sending != seat.is_writable_awaited and not channel.is_closed:
+                seat.is_writable_awaited = channel.is_sending
+                events = selectors.EVENT_READ | (selectors.EVENT_WRITE if channel.is_sending else 0)
+                self._selector.modify(channel.line, events, self._selector.get_key(channel.line).data)
 
     # --- one rank has something to say
     def _hear(self, seat: Seat) -> bool:

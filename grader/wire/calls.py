@@ -43,6 +43,7 @@ class Call:
     outs: tuple[TensorSpec, ...] = ()
     num_bytes: int = 0  # that this rank puts in
     number: int = -1  # among the rank's communication calls
+    phase: str = ""  # the probe's phase in which it began
     body: Bytes = field(default=b"", repr=False)
     operation: Operation | None = None
     is_answered: bool = False

@@ -10,9 +10,10 @@ from typing import Generic, TypeVar
 
 from grader import frames
 from grader.frames import Bytes
-from grader.records import GiB, Json
+from grader.records import GiB, Json, KiB
 from grader.wire.words import Malformed
 
+AHEAD_BYTES = 16 * KiB  # one read brings many small frames; larger bodies go straight to where they stay
 FRAMES_PER_TURN = 64  # so that one talkative rank doesn't keep the others waiting
 Admitted = TypeVar("Admitted")
 QUEUE_LIMIT_FRAMES = 100_000
@@ -45,6 +46,8 @@ class Channel(Generic[Admitted]):
         self.line, self.is_closed = line, False
         self._admit, self._purse = admit, purse
         self._queue: deque[memoryview] = deque()
+        self._spare = memoryview(bytearray(AHEAD_BYTES))
+        self._ahead = self._spare[:0]
         self._begin()
 
     def _begin(self) -> None:
@@ -63,23 +66,49 @@ class Channel(Generic[Admitted]):
             assert admitted is not None
             yield admitted, body
 
+    @property
+    def has_more(self) -> bool:
+        """Bytes that were read ahead and not yet looked at: the socket won't call for them."""
+        return bool(self._ahead)
+
     def _fill(self) -> bool:
         """Read on until a frame is whole (True) or nothing more is there (False)."""
         while True:
             while self._got < len(self._buffer):
-                try:
-                    count = self.line.recv_into(memoryview(self._buffer)[self._got :])
-                except (BlockingIOError, InterruptedError):
+                if not self._take():
                     return False
-                except OSError:
-                    count = 0
-                if not count:
-                    self.is_closed = True
-                    return False
-                self._got += count
             if self._stage == "body":
                 return True
             self._next_stage()
+
+    def _take(self) -> bool:
+        """Some bytes into the buffer: what was read ahead, a large body straight from the socket, or a new piece ahead."""
+        wanted = len(self._buffer) - self._got
+        if not self._ahead and wanted < AHEAD_BYTES:
+            count = self._receive(self._spare)
+            self._ahead = self._spare[:count]
+        if self._ahead:
+            piece = self._ahead[:wanted]
+            self._buffer[self._got : self._got + len(piece)] = piece
+            self._ahead = self._ahead[len(piece) :]
+            self._got += len(piece)
+            return True
+        if wanted < AHEAD_BYTES:
+            return False
+        count = self._receive(memoryview(self._buffer)[self._got :])
+        self._got += count
+        return count > 0
+
+    def _receive(self, into: memoryview) -> int:
+        """Bytes received; 0 if there are none now, or at the line's end."""
+        try:
+            count = self.line.recv_into(into)
+        except (BlockingIOError, InterruptedError):
+            return 0
+        except OSError:
+            count = 0
+        self.is_closed = not count
+        return count
 
     def _next_stage(self) -> None:
         if self._stage == "head":

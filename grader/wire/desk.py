@@ -66,7 +66,7 @@ class Desk:
         if call.id <= seat.last_id:
             raise Malformed(f"numbers its call {call.id} after {seat.last_id}")
         seat.last_id = call.id
-        seat.hear(str(call))
+        seat.hear(call)
         call.body = body
         seat.calls[call.id] = call
         if call.op in STORE:
@@ -87,7 +87,7 @@ class Desk:
         call = seat.calls.get(word.wait)
         if call is None:
             return
-        seat.hear(f"its wait for {call}")
+        seat.hear(call)
         seat.trace.wait(call, word.how, word.at)
         call.is_awaited = True
         if word.changed and self.changed_in_flight is None:

@@ -30,7 +30,7 @@ class Trace:
 
     def issue(self, call: Call) -> None:
         """A communication call begins; it gets its number here."""
-        call.number = self.num_calls
+        call.number, call.phase = self.num_calls, self.phase
         self.num_calls += 1
         spec = (call.ins or call.outs or (None,))[0]
         event = Event(

@@ -139,7 +139,7 @@ SHAPES: dict[str, type[Word]] = {
 def read_word(header: bytes | bytearray) -> Word:
     """The typed word in a frame's header. Malformed with the reason if it isn't one."""
     try:
-        said: Json = json.loads(header)
+        said: Json = json.loads(header.decode())
         shape = next(SHAPES[key] for key in SHAPES if key in said)
         return msgspec.convert(said, shape)
     except (ValueError, TypeError, RecursionError, StopIteration, msgspec.ValidationError) as error:

@@ -6,6 +6,7 @@ No torch in here: the recorder, the store and the probe's context use it as much
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import socket
 import sys
@@ -85,9 +86,17 @@ class Line:
         return ""
 
     def _listen(self) -> None:
+        stream = self._sock.makefile("rb")  # a small answer is one system call
         try:
             while True:
-                header, body = frames.receive(self._sock)
+                head = stream.read(frames.HEAD.size)
+                if len(head) < frames.HEAD.size:
+                    raise EOFError(LINE_IS_CLOSED)
+                header_bytes, body_bytes = frames.HEAD.unpack(head)
+                header = json.loads(stream.read(header_bytes))
+                body = bytearray(body_bytes)
+                if stream.readinto(body) < body_bytes:
+                    raise EOFError(LINE_IS_CLOSED)
                 self._landings.pop(header["id"]).land(header, body)
         except (EOFError, OSError):
             for landing in list(self._landings.values()):
