@@ -121,7 +121,9 @@ def test_the_ring_never_deadlocks_with_large_messages_on_gloo(observe):
 @each_of_the_ring
 def test_the_ring_waits_before_it_reads(observe, function):
     """What is received lands when it is waited for and no sooner."""
-    JUDGE[function](RUN[function](observe, 2, ONE, late=True, kind="world size 2, late delivery"), ONE)
+    seen = RUN[function](observe, 2, ONE, late=True, kind="world size 2, late delivery")
+    structure.judge_waits(seen, ONE)
+    JUDGE[function](seen, ONE)
 
 
 @pytest.mark.law("ring.subgroups_use_their_own_ranks")
@@ -204,7 +206,9 @@ def test_each_link_of_the_chain_carries_the_tensor_once(observe, world_size, src
 @pytest.mark.law("broadcast.waits_for_what_it_started")
 def test_broadcast_waits_for_what_it_started(observe):
     """Messages land as late as they may."""
-    values.judge_broadcast(runs.run_broadcast(observe, 4, ONE, src=2, num_chunks=3, late=True, kind="world size 4, late delivery"), ONE)
+    seen = runs.run_broadcast(observe, 4, ONE, src=2, num_chunks=3, late=True, kind="world size 4, late delivery")
+    structure.judge_waits(seen, ONE)
+    values.judge_broadcast(seen, ONE)
 
 
 @pytest.mark.law("broadcast.source_is_a_global_rank")
@@ -264,6 +268,7 @@ def test_all_to_all_waits_for_what_it_started(observe, rendezvous, late):
     """Sends end only with their receives; messages land as late as they may."""
     rows, kind = UNEVEN[2], "world size 2, late delivery" if late else "world size 2, a send ends with its receive"
     seen = runs.run_all_to_all(observe, 2, rows, trailing=(2,), rendezvous=rendezvous, late=late, kind=kind)
+    structure.judge_waits(seen, rows)
     values.judge_all_to_all(seen, rows)
 
 
@@ -332,6 +337,7 @@ def test_recursive_doubling_waits_for_what_it_started(observe, rendezvous, late)
     """Sends end only with their receives; messages land as late as they may."""
     kind = "world size 2, late delivery" if late else "world size 2, a send ends with its receive"
     seen = runs.run_all_reduce(observe, 2, ONE, rendezvous=rendezvous, late=late, kind=kind, **DOUBLING)
+    structure.judge_waits(seen, ONE)
     values.judge_all_reduce(seen, ONE)
 
 

@@ -124,6 +124,23 @@ def assert_peers(seen: Any, rank: int, phase: str, *, allowed: set[int], hint: s
     )
 
 
+def assert_waited(seen: Any, rank: int, phase: str) -> None:
+    """Everything that `rank` started in `phase` was waited for before the probe went on."""
+    waited = {event.call for event in seen.events(rank=rank, phase=phase, kind="wait")}
+    left = [event for event in seen.events(rank=rank, phase=phase, kind="issue") if event.call not in waited]
+    if not left:
+        return
+    first = left[0]
+    raise LawBroken(
+        Message(
+            seen=f"{phase}: rank {rank} returns without a wait for {len(left)} of its calls, first for a {first.op} ({first.at}).",
+            allowed="Allowed: none; what was started is waited for before the function returns.",
+            diagnosis=f"A {first.op} is started and never waited for.",
+            suggestion="Keep every work that isend, irecv and batch_isend_irecv give you, and call wait() on each.",
+        )
+    )
+
+
 def assert_group(seen: Any, rank: int, phase: str, members: list[int]) -> None:
     """Every message of `rank` in `phase` went through the group of `members`."""
     groups = {message.group for message in seen.events(rank=rank, phase=phase, kind="issue")}

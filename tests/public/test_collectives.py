@@ -123,7 +123,9 @@ def test_the_ring_never_deadlocks_with_large_messages_on_gloo(observe):
 @each_of_the_ring
 def test_the_ring_waits_before_it_reads(observe, function):
     """What is received lands when it is waited for and no sooner."""
-    JUDGE[function](RUN[function](observe, 3, ONE, late=True), ONE)
+    seen = RUN[function](observe, 3, ONE, late=True)
+    structure.judge_waits(seen, ONE)
+    JUDGE[function](seen, ONE)
 
 
 @pytest.mark.law("ring.subgroups_use_their_own_ranks")
@@ -205,7 +207,9 @@ def test_each_link_of_the_chain_carries_the_tensor_once(observe, world_size, num
 @pytest.mark.law("broadcast.waits_for_what_it_started")
 def test_broadcast_waits_for_what_it_started(observe):
     """Messages land as late as they may."""
-    values.judge_broadcast(runs.run_broadcast(observe, 3, ONE, src=0, num_chunks=4, late=True), ONE)
+    seen = runs.run_broadcast(observe, 3, ONE, src=0, num_chunks=4, late=True)
+    structure.judge_waits(seen, ONE)
+    values.judge_broadcast(seen, ONE)
 
 
 @pytest.mark.law("broadcast.waits_for_what_it_started")
@@ -279,7 +283,9 @@ def test_the_exchange_takes_at_most_n_minus_one_rounds(observe, world_size, num_
 def test_all_to_all_waits_for_what_it_started(observe, rendezvous, late):
     """Sends end only with their receives; messages land as late as they may."""
     rows = UNEVEN[3]
-    values.judge_all_to_all(runs.run_all_to_all(observe, 3, rows, trailing=(2,), rendezvous=rendezvous, late=late), rows)
+    seen = runs.run_all_to_all(observe, 3, rows, trailing=(2,), rendezvous=rendezvous, late=late)
+    structure.judge_waits(seen, rows)
+    values.judge_all_to_all(seen, rows)
 
 
 @pytest.mark.law("all_to_all.subgroups_use_their_own_ranks")
@@ -336,7 +342,9 @@ def test_recursive_doubling_leaves_the_same_bits_everywhere(observe, world_size)
 @pytest.mark.parametrize(("rendezvous", "late"), [(True, False), (False, True)], ids=["rendezvous", "late"])
 def test_recursive_doubling_waits_for_what_it_started(observe, rendezvous, late):
     """Sends end only with their receives; messages land as late as they may."""
-    values.judge_all_reduce(runs.run_all_reduce(observe, 3, ONE, rendezvous=rendezvous, late=late, **DOUBLING), ONE)
+    seen = runs.run_all_reduce(observe, 3, ONE, rendezvous=rendezvous, late=late, **DOUBLING)
+    structure.judge_waits(seen, ONE)
+    values.judge_all_reduce(seen, ONE)
 
 
 @pytest.mark.law("recursive_doubling.subgroups_use_their_own_ranks")

@@ -8,7 +8,16 @@ from typing import Any
 
 from grader.records import ITEMSIZE
 from tests.laws.collectives.runs import Rows, Tensors
-from tests.laws.traffic import assert_group, assert_peers, assert_rounds, assert_sent_elements, assert_sent_together, assert_time, sends
+from tests.laws.traffic import (
+    assert_group,
+    assert_peers,
+    assert_rounds,
+    assert_sent_elements,
+    assert_sent_together,
+    assert_time,
+    assert_waited,
+    sends,
+)
 
 WHOLE_EACH_STEP = "Is the whole tensor sent in each step, where a chunk would do?"
 NETWORKS = ((1.0, math.inf), (0.0, 16.0), (2.0, 48.0))  # latency in s, bytes per second: only latency, only bandwidth, both
@@ -81,6 +90,14 @@ def judge_members(seen: Any, names: Iterable[str], *, is_quiet_allowed: bool = F
                     allowed=set(members),
                     hint="dst, src and peer are global ranks; group_dst, group_src and group_peer are not.",
                 )
+
+
+def judge_waits(seen: Any, names: Iterable[str]) -> None:
+    """Nobody leaves a call behind that was not waited for."""
+    seen.require()  # in a run that was ended, calls are left because of that
+    for name in names:
+        for rank in range(seen.world_size):
+            assert_waited(seen, rank, name)
 
 
 # --- broadcast -------------------------------------------------------------------------------------------------------

@@ -12,8 +12,15 @@ from grader.numerics import Hints, assert_close, assert_equal, mean_bound, sum_b
 from grader.records import Message
 from tests.laws.collectives.runs import Array, Rows, Tensors, as_given
 
+LATE = "Here a message lands only when its receive is waited for: is every wait() made before its tensor is read?"
 
-def assert_reduced(got: Array, parts: Sequence[Array], op: str, *, what: str, untouched: Array | None = None) -> None:
+
+def advice(seen: Any) -> str:
+    """What to try when nothing better is known about a wrong value of this run."""
+    return LATE if seen.request.network.late else ""
+
+
+def assert_reduced(got: Array, parts: Sequence[Array], op: str, *, what: str, untouched: Array | None = None, suggestion: str = "") -> None:
     """`got` is the sum, mean or maximum of `parts`, one part for each member; floats within what their dtype can lose in N-1 additions."""
     dtype, world_size = parts[0].dtype.name, len(parts)
     is_integer = dtype.startswith("int")
@@ -24,6 +31,7 @@ def assert_reduced(got: Array, parts: Sequence[Array], op: str, *, what: str, un
         untouched=untouched,
         others={f"rank {r}'s value": part for r, part in enumerate(wide)},
         parts={f"rank {r}'s part": part for r, part in enumerate(wide)},
+        suggestion=suggestion,
     )
     if op == "max":
         assert_equal(got, np.max(wide, axis=0).astype(parts[0].dtype), what=what, hints=hints)
@@ -52,7 +60,9 @@ def judge_all_reduce(seen: Any, tensors: Tensors) -> None:
             before, after = seen.input(name, rank), seen.rank(rank)[name]
             if rank in members:
                 mine = as_given(before, layout)
-                assert_reduced(as_given(after, layout), parts, op, what=f"{name}: the {op} on rank {rank}", untouched=mine)
+                assert_reduced(
+                    as_given(after, layout), parts, op, what=f"{name}: the {op} on rank {rank}", untouched=mine, suggestion=advice(seen)
+                )
                 judge_gaps(before, after, layout, what=f"{name} on rank {rank}")
             else:
                 assert_equal(after, before, what=f"{name} on rank {rank}, which is no member of the group")
@@ -72,7 +82,8 @@ def judge_reduce_scatter(seen: Any, tensors: Tensors) -> None:
         flat = [as_given(seen.input(name, rank), layout).reshape(-1) for rank in members]
         for place, rank in enumerate(members):
             parts = [chunk_of(part, place, len(members)) for part in flat]
-            assert_reduced(seen.rank(rank)[name], parts, op, what=f"{name}: chunk {place} on rank {rank}", untouched=parts[place])
+            what = f"{name}: chunk {place} on rank {rank}"
+            assert_reduced(seen.rank(rank)[name], parts, op, what=what, untouched=parts[place], suggestion=advice(seen))
 
 
 def judge_all_gather(seen: Any, tensors: Tensors) -> None:
@@ -82,7 +93,8 @@ def judge_all_gather(seen: Any, tensors: Tensors) -> None:
     for name in tensors:
         whole = np.concatenate([as_given(seen.input(name, rank), layout) for rank in members])
         for rank in members:
-            assert_equal(seen.rank(rank)[name], whole, what=f"{name}: the whole on rank {rank}", hints=Hints(world_size=len(members)))
+            hints = Hints(world_size=len(members), suggestion=advice(seen))
+            assert_equal(seen.rank(rank)[name], whole, what=f"{name}: the whole on rank {rank}", hints=hints)
 
 
 def judge_inputs_unchanged(seen: Any, names: Sequence[str]) -> None:
@@ -105,7 +117,7 @@ def judge_broadcast(seen: Any, tensors: Tensors) -> None:
         for rank in range(seen.world_size):
             before, after = seen.input(name, rank), seen.rank(rank)[name]
             if rank in members:
-                hints = Hints(world_size=len(members), untouched=as_given(before, layout))
+                hints = Hints(world_size=len(members), untouched=as_given(before, layout), suggestion=advice(seen))
                 assert_equal(as_given(after, layout), source, what=f"{name} on rank {rank}", hints=hints)
                 judge_gaps(before, after, layout, what=f"{name} on rank {rank}")
             else:
@@ -121,7 +133,8 @@ def judge_all_to_all(seen: Any, rows: Rows) -> None:
         for place, rank in enumerate(members):
             expected = np.concatenate([block[place] for block in blocks])
             others = {f"what rank {other} should get": np.concatenate([block[p] for block in blocks]) for p, other in enumerate(members)}
-            hints = Hints(world_size=len(members), others={k: v for k, v in others.items() if v.shape == expected.shape})
+            alike = {whose: value for whose, value in others.items() if value.shape == expected.shape}
+            hints = Hints(world_size=len(members), others=alike, suggestion=advice(seen))
             assert_equal(seen.rank(rank)[name], expected, what=f"{name}: the rows on rank {rank}", hints=hints)
 
 
