@@ -226,6 +226,7 @@ class Run:
             gradient_norm=whole_norm.item(),
             learning_rate=learning_rate,
             step_s=step_s,
+            process_cpu_s=time.process_time(),  # on a machine shared with others, wall time says little
             tokens_per_s=tokens_per_s,
             mfu=mfu,
             peak_memory_bytes=memory_bytes,
