@@ -75,7 +75,7 @@ def debug(course: Course, out: Path, key: str, origin: Path | None, rank: int = 
     os.set_inheritable(mine.fileno(), True)
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     os.environ["OMP_NUM_THREADS"] = "1"
-    os.execv(sys.executable, [sys.executable, "-m", "grader.worker.debug", str(mine.fileno())])
+    os.execv(sys.executable, [sys.executable, "-m", "grader.worker.debug", str(mine.fileno()), request.flavour])
 
 
 def _graded_into(out: Path) -> Path:

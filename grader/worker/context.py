@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import types
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from grader.records import Json
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     import torch
 
     from grader.worker.line import Line
+    from grader.worker.triton_interpreter import Watch
 
 
 class Context:
@@ -29,6 +31,7 @@ class Context:
         self.inputs, self.submission = inputs, submission
         self.facts: dict[str, Json] = {}
         self._line = line
+        self._num_watches = 0
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -54,3 +57,26 @@ class Context:
     def report(self, **facts: Json) -> None:
         """Numbers beside the tensors. They come from the process that ran the submission: testimony."""
         self.facts |= facts
+
+    # --- Triton without a GPU; these testify as well -------------------------------------------------------------------
+    def watch_kernels(self, **tensors: torch.Tensor) -> AbstractContextManager[Watch]:
+        """Flavour "interpreter": count bytes, find races and shuffle programs of the kernels launched inside; `watch.facts()` afterwards.
+
+        `tensors` are called by these names in the facts; two watches of one observation draw different orders.
+        """
+        from grader.worker import triton_interpreter
+
+        self._num_watches += 1
+        return triton_interpreter.watch(self.seed + self._num_watches, tensors)
+
+    def broken_bfloat16(self) -> list[str]:
+        """Flavour "interpreter": which bfloat16 operations the interpreter gets wrong in spite of its repair; empty: none."""
+        from grader.worker import triton_numbers
+
+        return triton_numbers.broken_bfloat16()
+
+    def compile_kernels(self, capability: int) -> AbstractContextManager[list[Json]]:
+        """Flavour "compiler": launches inside compile for that compute capability (90: Hopper); yields a list of facts, one per launch."""
+        from grader.worker import triton_compiler
+
+        return triton_compiler.compiling(capability)

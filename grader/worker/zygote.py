@@ -41,7 +41,10 @@ PRELOAD = {
         "torch.distributed.checkpoint", "torch.nn.parallel",
         "torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook", "torch.profiler._cupti_monitor",
     ),
+    "interpreter": ("torch", "torch.distributed", "torch.autograd.graph", "triton", "triton.language", "grader.worker.triton_interpreter"),
+    "compiler": ("torch", "torch.distributed", "triton", "triton.language", "grader.worker.triton_compiler"),
 }  # fmt: skip
+INTERPRETED = {"interpreter": "1"}  # Triton decides when it is imported whether kernels are interpreted
 
 
 def main(fd: int, flavour: str) -> None:
@@ -65,9 +68,12 @@ def main(fd: int, flavour: str) -> None:
 
 def preload(flavour: str) -> None:
     """Import what ranks use. Some of these have another name, or none, in other versions of torch: what is missing is not missed."""
+    os.environ["TRITON_INTERPRET"] = INTERPRETED.get(flavour, "0")
     for module in PRELOAD[flavour]:
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(module)
+    if flavour == "interpreter":
+        importlib.import_module("grader.worker.triton_interpreter").install()
 
 
 def serve(line: socket.socket, session: Path) -> None:
