@@ -83,6 +83,29 @@ class Network:
     late: bool = False  # wire: results land when they are waited for, so that a forgotten wait is a wrong number
 
 
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A place in a probe's backward. It opens for a rank when that rank has sent the gradients of the parameters in `after`."""
+
+    name: str
+    after: tuple[str, ...]  # by the names of their inputs: such a parameter's gradient is the input times the signal so far
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """What the wire makes depend on each other: backward on what has been sent, and with `hold` what was sent on backward.
+
+    Backward begins with the input `signal` as its gradient. At each gate the judge adds secret numbers to it, so that no gradient
+    behind the gate can be computed before the gate has opened.
+    """
+
+    phase: str  # what counts was sent in this phase
+    signal: str
+    places: tuple[Gate, ...]  # in the order in which backward comes to them
+    hold: bool = False  # no reduction of the phase is answered before every rank has come to the last gate
+    seed: int = 0  # of the secret numbers; no rank gets it
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One observation that a test asks for. Equal requests on equal submissions share one run."""
@@ -97,6 +120,7 @@ class Request:
     limits: Limits = Limits()
     flavour: str = "torch"  # which zygote: "torch" | "interpreter" | "compiler"
     seed: int = 0  # what the probe may use; no input's seed can be derived from it
+    gates: Gates | None = None
 
     def input_of(self, name: str, rank: int) -> Tensor:
         """The input `name` as `rank` gets it."""
@@ -120,6 +144,7 @@ class Request:
             "returns": {name: [[s.dtype, list(s.shape)] for s in specs] for name, specs in self.returns.items()},
             "limits": asdict(self.limits),
             "seed": self.seed,
+            "gates": asdict(self.gates) if self.gates else None,
         }
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from grader.errors import CourseError, SubmissionError
 from grader.observe.tensors import Array, to_array
 from grader.records import Event, Fault, Json, Message, Outcome, Request
+from grader.wire.gates import secret_at
 from grader.wire.virtual_time import Timeline, evaluate
 
 
@@ -103,6 +104,13 @@ class Observation:
             raise CourseError("virtual time needs transport='wire': on gloo nobody but the ranks saw who matched whom")
         return evaluate(self.require()._outcome.events, latency_s=latency_s, bandwidth_bytes_per_s=bandwidth_bytes_per_s, phase=phase,
                         rendezvous=self.request.network.rendezvous)  # fmt: skip
+
+    def gate_secrets(self, rank: int) -> list[Array]:
+        """What the judge handed out to `rank` at its gates, in their order."""
+        gates = self.request.gates
+        if gates is None:
+            raise CourseError("this request declares no gates")
+        return [secret_at(self.request, gates, rank, place) for place in range(len(gates.places))]
 
     def _message(self, fault: Fault) -> Message:
         how_to = self._how_to()

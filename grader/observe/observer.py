@@ -13,7 +13,7 @@ from grader.observe.live import Runs, debug_command
 from grader.observe.observation import Observation
 from grader.observe.seeds import generator, secret_of, seed_of
 from grader.observe.tensors import Inputs, Returns, pack_inputs, pack_returns
-from grader.records import Assignment, Json, Limits, Message, Network, Request, Submission, Transport, canonical
+from grader.records import Assignment, Gates, Json, Limits, Message, Network, Request, Submission, Transport, canonical
 
 MakeInputs = Callable[[np.random.Generator], Inputs]
 
@@ -52,6 +52,7 @@ class Case:
         late: bool = False,
         limits: Limits | None = None,
         flavour: str = "torch",
+        gates: Gates | None = None,
         kind: str = "",
         **parameters: Json,
     ) -> Observation:
@@ -61,6 +62,7 @@ class Case:
         returns     name -> (dtype, shape), or a list of one per rank: what each rank must give back
         rendezvous  a send ends when its receive has come; False: sends are buffered
         late        results land when they are waited for
+        gates       where the judge makes backward and the network wait for each other; its seed is drawn here
         kind        what a student may know of a hidden case
         parameters  handed to the probe as keywords
         """
@@ -75,8 +77,12 @@ class Case:
         )  # fmt: skip
         given = inputs(generator(secret, submission.hash, case.case())) if callable(inputs) else inputs or {}
         seed = seed_of(secret, submission.hash, case.case(), "probe")
+        if gates is not None:
+            if transport != "wire":
+                raise CourseError("gates need transport='wire': elsewhere the judge does not see what was sent")
+            gates = replace(gates, seed=seed_of(secret, submission.hash, case.case(), "gates"))
         packed, declared = pack_inputs(given, world_size), pack_returns(returns or {}, world_size)
-        request = replace(case, inputs=packed, returns=declared, seed=seed)
+        request = replace(case, inputs=packed, returns=declared, seed=seed, gates=gates)
         key = self._observer.runs.key(submission, request)
         self.keys.append(key)
         self._observer.keys_used.append(key)
