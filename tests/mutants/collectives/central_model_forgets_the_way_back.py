@@ -1,0 +1,17 @@
+"""Counts what rank 0 receives and not what it sends.
+
+law: collectives.cost_model.matches_the_formula
+says: central
+"""
+# region solution all_reduce_seconds
+    log2 = world_size.bit_length() - 1
+    if algorithm == "ring":
+        rounds, message = 2 * (world_size - 1), num_bytes / world_size
+    elif algorithm == "recursive_doubling":
+        rounds, message = log2 if world_size == 2**log2 else log2 + 2, num_bytes
+    elif algorithm == "central":
+        rounds, message = world_size - 1, num_bytes
+    else:
+        raise ValueError(f"algorithm must be 'ring', 'recursive_doubling' or 'central', not {algorithm!r}")
+    return rounds * (latency_s + message / bandwidth_bytes_per_s)
+# endregion

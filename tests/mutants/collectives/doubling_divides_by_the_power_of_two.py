@@ -1,0 +1,32 @@
+"""Divides a mean by the largest power of two below N instead of N.
+
+law: collectives.recursive_doubling.gives_every_rank_the_reduction
+says: mean
+"""
+# region solution recursive_doubling_all_reduce
+    size, rank = dist.get_world_size(group), dist.get_rank(group)
+    power = 1 << (size.bit_length() - 1)
+    total = tensor.flatten().clone()
+    incoming = torch.empty_like(total)
+    if rank >= power:
+        dist.isend(total, group=group, group_dst=rank - power).wait()
+        dist.irecv(total, group=group, group_src=rank - power).wait()
+    else:
+        if rank + power < size:
+            dist.irecv(incoming, group=group, group_src=rank + power).wait()
+            reduce_into(total, incoming, op)
+        distance = 1
+        while distance < power:
+            partner = rank ^ distance
+            sending = dist.isend(total, group=group, group_dst=partner)
+            receiving = dist.irecv(incoming, group=group, group_src=partner)
+            receiving.wait()
+            sending.wait()
+            reduce_into(total, incoming, op)
+            distance *= 2
+        if op == "mean":
+            divide(total, power)
+        if rank + power < size:
+            dist.isend(total, group=group, group_dst=rank + power).wait()
+    tensor.copy_(total.view(tensor.shape))
+# endregion

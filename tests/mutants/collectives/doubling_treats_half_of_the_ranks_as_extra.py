@@ -1,0 +1,32 @@
+"""Takes the largest power of two below N, so that powers of two pay the two extra rounds too.
+
+law: collectives.recursive_doubling.takes_log2_rounds
+says: rounds
+"""
+# region solution recursive_doubling_all_reduce
+    size, rank = dist.get_world_size(group), dist.get_rank(group)
+    power = 1 << max((size - 1).bit_length() - 1, 0)
+    total = tensor.flatten().clone()
+    incoming = torch.empty_like(total)
+    if rank >= power:
+        dist.isend(total, group=group, group_dst=rank - power).wait()
+        dist.irecv(total, group=group, group_src=rank - power).wait()
+    else:
+        if rank + power < size:
+            dist.irecv(incoming, group=group, group_src=rank + power).wait()
+            reduce_into(total, incoming, op)
+        distance = 1
+        while distance < power:
+            partner = rank ^ distance
+            sending = dist.isend(total, group=group, group_dst=partner)
+            receiving = dist.irecv(incoming, group=group, group_src=partner)
+            receiving.wait()
+            sending.wait()
+            reduce_into(total, incoming, op)
+            distance *= 2
+        if op == "mean":
+            divide(total, size)
+        if rank + power < size:
+            dist.isend(total, group=group, group_dst=rank + power).wait()
+    tensor.copy_(total.view(tensor.shape))
+# endregion

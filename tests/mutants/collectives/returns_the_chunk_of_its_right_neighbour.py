@@ -1,0 +1,20 @@
+"""Walks as textbooks draw it, where rank r ends with chunk r + 1, and returns that one.
+
+law: collectives.ring.reduce_scatter_leaves_each_rank_its_chunk
+says: chunk
+"""
+# region solution ring_reduce_scatter
+    size, rank = dist.get_world_size(group), dist.get_rank(group)
+    right, left = (rank + 1) % size, (rank - 1) % size
+    chunks = tensor.flatten().clone().tensor_split(size)
+    for step in range(size - 1):
+        outgoing = chunks[(rank - step) % size]
+        own = chunks[(rank - step - 1) % size]
+        incoming = torch.empty_like(own)
+        exchange(outgoing, right, incoming, left, group)
+        reduce_into(own, incoming, op)
+    total = chunks[right].clone()
+    if op == "mean":
+        divide(total, size)
+    return total
+# endregion
