@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import re
 import subprocess
@@ -92,6 +93,17 @@ def test_every_make_command_in_the_text_exists(name: str) -> None:
     commands = set(re.findall(r"(?:`|^)make ([a-z]+)", text_of(name), re.MULTILINE))
     assert commands
     assert commands <= makefile_targets()
+
+
+def test_the_readmes_losses_are_those_of_the_log() -> None:
+    """A figure in a text is a copy; the log beside the plot is what was measured."""
+    log = [json.loads(line) for line in text_of("tests/benchmarks/results/tiny_shakespeare_1m_cpu.jsonl").splitlines()]
+    steps, seen = [entry for entry in log if entry["event"] == "step"], [entry for entry in log if entry["event"] == "evaluation"]
+    words = (
+        f"a loss of {steps[0]['loss']:.2f} to {steps[-1]['loss']:.2f} nats per token in {steps[-1]['process_cpu_s']:.0f} s of CPU time, "
+        f"{seen[-1]['loss']:.2f} on text"
+    )
+    assert words in " ".join(text_of("README.md").split())
 
 
 def test_files_that_the_readme_sends_to_are_there() -> None:
