@@ -40,7 +40,7 @@ class Corpus:
     sources: tuple[Source, ...] = ()
 
 
-def standard_library(_: list[Path]) -> Iterator[str]:
+def standard_library(no_paths: list[Path]) -> Iterator[str]:
     """Yield every module of the running Python's standard library, without its tests, folder by folder."""
     left_out = {"site-packages", "dist-packages", "test", "tests", "idle_test", "__pycache__", "lib2to3"}
     for folder, subfolders, names in os.walk(sysconfig.get_path("stdlib")):
@@ -50,7 +50,7 @@ def standard_library(_: list[Path]) -> Iterator[str]:
                 yield (Path(folder) / name).read_text(encoding="utf-8", errors="replace")
 
 
-def generated(_: list[Path], *, num_documents: int = 400, seed: int = 0) -> Iterator[str]:
+def generated(no_paths: list[Path], *, num_documents: int = 400, seed: int = 0) -> Iterator[str]:
     """Yield small sums in words, the same on every machine. A model can learn them, so a loss on them means something."""
     draw = random.Random(seed)
     names = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]

@@ -83,5 +83,7 @@ def gpt2_encoding(folder: Path | None) -> tiktoken.Encoding:
     for path in (vocabulary, encoder):
         if not path.exists():
             raise FileNotFoundError(f"{path} is missing: GPT-2's encoding is the two files {' and '.join(GPT2_FILES)}")
-    hashes = {"vocab_bpe_hash": GPT2_FILES["vocab.bpe"], "encoder_json_hash": GPT2_FILES["encoder.json"]}
-    return make_encoding("gpt2", data_gym_to_mergeable_bpe_ranks(str(vocabulary), str(encoder), **hashes))
+    ranks = data_gym_to_mergeable_bpe_ranks(
+        str(vocabulary), str(encoder), vocab_bpe_hash=GPT2_FILES["vocab.bpe"], encoder_json_hash=GPT2_FILES["encoder.json"]
+    )
+    return make_encoding("gpt2", ranks)

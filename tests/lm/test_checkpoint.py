@@ -125,11 +125,27 @@ def test_a_resumed_run_is_the_uninterrupted_one_to_the_bit(generated_tokens: Pat
 
 
 def test_two_runs_with_one_seed_are_equal_and_another_seed_differs(generated_tokens: Path, tmp_path: Path) -> None:
-    """The seed decides everything: weights, order of the data, dropout."""
+    """The seed decides everything: first weights (which a learning rate of 0 leaves as they were), order of the data, dropout."""
     checkpoints = []
     for name, seed in (("a", "5"), ("b", "5"), ("c", "6")):
         path = tmp_path / f"{name}.pt"
-        train.main([*FLAGS, "--data", str(generated_tokens), "--steps", "2", "--dropout", "0.1", "--seed", seed, "--checkpoint", str(path)])
+        train.main(
+            [
+                *FLAGS,
+                "--data",
+                str(generated_tokens),
+                "--steps",
+                "2",
+                "--dropout",
+                "0.1",
+                "--learning-rate",
+                "0",
+                "--seed",
+                seed,
+                "--checkpoint",
+                str(path),
+            ]
+        )
         checkpoints.append(read_checkpoint(path))
     assert same_bits(checkpoints[0], checkpoints[1])
     assert not same_bits(checkpoints[0]["model"], checkpoints[2]["model"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import subprocess
@@ -117,6 +118,18 @@ def test_the_log_re_derives_its_own_figures(generated_tokens: Path, tmp_path: Pa
         assert step["tokens_per_s"] == pytest.approx(tokens_per_step / step["step_s"])
         assert step["mfu"] == pytest.approx(step["tokens_per_s"] * start["flops_per_token"] / start["peak_flops_per_s"])
         assert step["peak_memory_bytes"] > 0
+
+
+def test_the_step_time_is_that_of_one_step(generated_tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two reports the clock is read twice, so on a clock that ticks once per reading two steps take half a tick each.
+
+    Evaluations lie between the readings of two intervals, and belong to neither.
+    """
+    clock = types.SimpleNamespace(perf_counter=itertools.count().__next__, process_time=lambda: 0.0)
+    monkeypatch.setattr(train, "time", clock)
+    flags = ["--steps", "4", "--log-every", "2", "--evaluate-every", "2", "--log-file", str(tmp_path / "run.jsonl")]
+    train.main([*FLAGS, "--data", str(generated_tokens), *flags])
+    assert [step["step_s"] for step in records(tmp_path / "run.jsonl", "step")] == [0.5, 0.5]
 
 
 def test_flops_are_counted_as_nanogpt_derives_them() -> None:
