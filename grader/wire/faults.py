@@ -6,13 +6,13 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from grader.records import Event, Fault, Frame, Limits, Raised, TensorSpec
+from grader.records import Fault, Frame, Limits, Raised, TensorSpec
 from grader.wire.matching import Operation
 from grader.wire.policy import Policy
-from grader.wire.referee import need_of, open_call
+from grader.wire.referee import need_of
 from grader.wire.seat import Seat, describe_exit
+from grader.wire.testimony import LOST_ITS_PEER, PEER_IS_GONE, SPELLED_OUT, waits_of
 
-SPELLED_OUT = 3  # waits named in one sentence; the fault's lines have all
 NOT_THE_STUDENTS = ("/site-packages/", "/lib/python", "/grader/", "/probes/", "<")
 OUT_OF_MEMORY = re.compile(r"MemoryError|can't allocate memory|DefaultCPUAllocator|Cannot allocate memory|out of memory", re.IGNORECASE)
 
@@ -25,6 +25,8 @@ def fault_of_raise(rank: int, raised: Raised, limits: Limits) -> Fault:
         allowed = f"{limits.extra_bytes / 2**20:.0f} MiB beyond what it held when its probe began"
         return Fault("memory", rank, f"rank {rank} asked for more memory than this run allows ({allowed}){where}")
     message = raised.message.strip().splitlines()
+    if PEER_IS_GONE.search(raised.message):  # gloo's own text names sockets, not ranks
+        message = [LOST_ITS_PEER]
     text = f": {message[0][:300]}" if message else ""
     return Fault("raised", rank, f"rank {rank} raised {raised.type}{text}{where}")
 
@@ -90,10 +92,7 @@ def lines_of(seats: Sequence[Seat], policy: Policy) -> tuple[str, ...]:
     for seat in seats:
         if seat.fall is not None:
             lines.append(seat.fall.sentence)
-        lines.extend(_waits_of(seat, seats, policy))
-        recorded = open_call(seat) if seat.is_live else None
-        if recorded is not None:
-            lines.append(f"rank {seat.rank} waits in {describe_event(recorded)}")
+        lines.extend(_waits_of(seat, seats, policy) if not seat.open_calls else waits_of([seat]))
     return tuple(lines)
 
 
@@ -135,21 +134,3 @@ def fault_of_deadlock(stuck: Sequence[Seat], seats: Sequence[Seat], policy: Poli
     else:
         whole = f"deadlock: {named}"
     return Fault("deadlock", rank, whole, tuple(texts))
-
-
-# --- gloo
-def fault_of_hang(stuck: Sequence[Seat], limits: Limits) -> Fault:
-    """All live ranks are in a recorded call and have been idle for `idle_s`."""
-    texts = [f"rank {seat.rank} waits in {describe_event(event)}" for seat in stuck if (event := open_call(seat))]
-    named = "; ".join(texts[:SPELLED_OUT]) + (f"; and {len(texts) - SPELLED_OUT} more" if len(texts) > SPELLED_OUT else "")
-    return Fault("deadlock", -1, f"deadlock: no rank has used any CPU for {limits.idle_s:g} s: {named}", tuple(texts))
-
-
-def describe_event(event: Event) -> str:
-    """A recorded call as `Call.__str__` would name it."""
-    text = event.op + (f"({event.reduction})" if event.reduction else "")
-    text += f" {TensorSpec(event.dtype, event.shape)}" if event.dtype else ""
-    if event.op in ("send", "recv"):
-        text += (" to " if event.op == "send" else " from ") + (f"rank {event.peer}" if event.peer >= 0 else "any rank")
-        text += f" tag {event.tag}" if event.tag else ""
-    return text + (f" ({event.at})" if event.at else "")

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from grader.records import Event, Limits
+from grader.records import Limits
 from grader.wire.calls import MESSAGES, STORE, Call
 from grader.wire.kernel import is_asleep_for_ever
 from grader.wire.seat import Seat
@@ -88,11 +88,3 @@ class Stillness:
                 clock, since_s = self._since_s[seat.rank] = (seat.cpu_s, now)
             idle_s.append(now - since_s)
         return bool(seats) and min(idle_s) >= self._idle_s
-
-
-def open_call(seat: Seat) -> Event | None:
-    """On gloo: the recorded call that a rank is in, the one it waits for first."""
-    for number in seat.awaited:
-        if number in seat.open_calls:
-            return seat.open_calls[number]
-    return next(iter(seat.open_calls.values()), None)

@@ -107,21 +107,33 @@ def assemble(traces: Sequence[Trace]) -> tuple[Event, ...]:
     return tuple(events)
 
 
+def recorded_operations(traces: Sequence[Trace]) -> list[list[Event]]:
+    """The recorded calls that met, in rank order: same place among the group's collectives, or among the pair's messages of a tag."""
+    by_key, needed = _recorded_calls(traces)
+    return [calls for key, calls in by_key.items() if len(calls) == needed[key]]
+
+
 def _keys_of_recorded(traces: Sequence[Trace]) -> dict[tuple[int, int], Hashable]:
-    """(rank, call) -> what its operation is known by, where no broker matched it: its place among the group's or the pair's calls."""
+    """(rank, call) -> what its operation is known by, where no broker matched it."""
+    by_key, needed = _recorded_calls(traces)
+    return {(call.rank, call.call): key for key, calls in by_key.items() if len(calls) == needed[key] for call in calls}
+
+
+def _recorded_calls(traces: Sequence[Trace]) -> tuple[dict[Hashable, list[Event]], dict[Hashable, int]]:
     places: defaultdict[Hashable, int] = defaultdict(int)
-    by_key: defaultdict[Hashable, list[tuple[int, int]]] = defaultdict(list)
+    by_key: defaultdict[Hashable, list[Event]] = defaultdict(list)
     needed: dict[Hashable, int] = {}
     for trace in traces:
         for event, call in trace.entries:
             if call is not None or event.kind != "issue":
                 continue
-            stream: Hashable = (event.group, event.facts.get("group"))
-            if event.op in MESSAGES:
-                ends = (trace.rank, event.peer) if event.op == "send" else (event.peer, trace.rank)
-                stream = (*ends, event.tag, stream)
-            key = (stream, places[stream, trace.rank, event.op if event.op in MESSAGES else ""])
-            places[stream, trace.rank, event.op if event.op in MESSAGES else ""] += 1
-            by_key[key].append((trace.rank, event.call))
-            needed[key] = 2 if event.op in MESSAGES else len(event.group)
-    return {call: key for key, calls in by_key.items() if len(calls) == needed[key] for call in calls}
+            group: Hashable = (event.group, event.facts.get("group"))
+            is_message = event.op in MESSAGES
+            ends = (trace.rank, event.peer) if event.op == "send" else (event.peer, trace.rank)
+            stream: Hashable = (*ends, event.tag, group) if is_message else group
+            side: Hashable = (stream, trace.rank, event.op if is_message else "")
+            key = (stream, places[side])
+            places[side] += 1
+            by_key[key].append(event)
+            needed[key] = 2 if is_message else len(event.group)
+    return by_key, needed

@@ -9,9 +9,10 @@ from dataclasses import replace
 from grader.records import Fault, Limits, Request
 from grader.wire.desk import Desk
 from grader.wire.endpoint import Supervision
-from grader.wire.faults import fault_of_cpu, fault_of_deadlock, fault_of_hang, fault_of_quarrel, fault_of_silence, lines_of
-from grader.wire.referee import Stillness, doomed, open_call
+from grader.wire.faults import fault_of_cpu, fault_of_deadlock, fault_of_quarrel, fault_of_silence, lines_of
+from grader.wire.referee import Stillness, doomed
 from grader.wire.seat import Seat
+from grader.wire.testimony import fault_of_hang, fault_of_recorded_quarrel, is_consequence
 
 IDLE_CPU_FRACTION = 0.05  # a rank that computes on a crowded machine gets more of a core than this; one that polls and sleeps doesn't
 PATIENCE = 8  # times wall_s: the end also for one that dribbles along
@@ -56,10 +57,10 @@ class Umpire:
         for seat in live:
             if seat.look() > limits.cpu_s:
                 self._desk.fell(seat, fault_of_cpu(seat, limits, self._supervision.stack(seat.rank), self._folder))
-            elif not seat.waits and not open_call(seat) and _is_silent(seat, now_s - seat.heard_s, limits):
+            elif not seat.waits and not seat.open_calls and _is_silent(seat, now_s - seat.heard_s, limits):
                 self._desk.fell(seat, fault_of_silence(seat, limits, self._supervision.stack(seat.rank), self._folder))
-        recorded = [seat for seat in live if open_call(seat)]
-        if recorded and len(recorded) == len(live) and self._stillness.are_idle(live) and self.verdict is None:
+        are_all_in_calls = any(seat.open_calls for seat in live) and all(seat.open_calls or seat.waits for seat in live)
+        if are_all_in_calls and self._stillness.are_idle(live) and self.verdict is None:
             self.verdict = self._blame() or fault_of_hang(live, limits)
 
     def final_fault(self) -> Fault | None:
@@ -68,14 +69,26 @@ class Umpire:
 
     def _blame(self) -> Fault | None:
         """The fault that explains the others: a rank that fell, else calls that don't belong together."""
-        falls, quarrels = self._desk.falls, self._desk.matching.quarrels
+        quarrels = self._desk.matching.quarrels
+        # Over the wire no rank falls because of another, so the lowest is named whoever was first.
+        falls = sorted(self._desk.falls, key=lambda fault: fault.rank)
+        if self._request.network.transport == "gloo":  # there, a rank that goes takes the others with it, and a quarrel aborts
+            falls = sorted(falls, key=is_consequence)
+            quarrel = fault_of_recorded_quarrel([seat.trace for seat in self._seats])
+            if quarrel is not None and (not falls or is_consequence(falls[0]) or falls[0].kind == "crashed"):
+                return quarrel
         if falls:
-            # Over the wire no rank falls because of another, so the lowest is named whoever was first; over gloo an error spreads.
-            first = min(falls, key=lambda fault: fault.rank) if self._request.network.transport == "wire" else falls[0]
-            return replace(first, lines=lines_of(self._seats, self._desk.policy))
+            return replace(
+                falls[0], sentence=falls[0].sentence + self._who_had_ended(falls[0]), lines=lines_of(self._seats, self._desk.policy)
+            )
         if quarrels:
             return fault_of_quarrel(quarrels[0], self._seats, self._desk.policy)
         return None
+
+    def _who_had_ended(self, fault: Fault) -> str:
+        """Of a rank that lost its peer, and no other fell: whose probe had returned before the others were done."""
+        ended = [f"rank {seat.rank}" for seat in self._seats if seat.has_answered]
+        return f"; the probe of {' and '.join(ended)} had ended" if ended and is_consequence(fault) else ""
 
 
 def _is_silent(seat: Seat, quiet_s: float, limits: Limits) -> bool:

@@ -39,13 +39,18 @@ def describe(tensors: Sequence[torch.Tensor]) -> list[Json]:
     return [[str(tensor.dtype).removeprefix("torch."), list(tensor.shape)] for tensor in tensors]
 
 
+def reduction_name(options: Any) -> str:
+    """Name of the reduction in `options` (torch's, or a bare ReduceOp, or None for a sum); "" for one without a name, as PREMUL_SUM."""
+    operator = getattr(options, "reduceOp", options if options is not None else dist.ReduceOp.SUM)
+    return next((name for name in REDUCTIONS if operator == getattr(dist.ReduceOp, name)), "")
+
+
 def reduction_of(options: Any, tensors: Sequence[torch.Tensor]) -> str:
     """Name of the reduction that `options` (torch's, or a bare ReduceOp, or None) asks for. RuntimeError where gloo refuses too."""
-    operator = getattr(options, "reduceOp", options if options is not None else dist.ReduceOp.SUM)
-    name = next((name for name in REDUCTIONS if operator == getattr(dist.ReduceOp, name)), "")
+    name = reduction_name(options)
     dtypes = {tensor.dtype for tensor in tensors}
     if not name:
-        raise RuntimeError(f"Cannot use {operator} with Gloo")
+        raise RuntimeError("Cannot use this ReduceOp with Gloo")
     if dtypes & GLOO_CANNOT_REDUCE:
         raise RuntimeError(f"Invalid scalar type: Gloo does not reduce {', '.join(sorted(map(str, dtypes & GLOO_CANNOT_REDUCE)))}")
     if name in ("BAND", "BOR", "BXOR") and any(dtype.is_floating_point or dtype.is_complex for dtype in dtypes):
@@ -268,7 +273,7 @@ def install(line: Line) -> None:
     rank, world_size = str(line.rank), str(line.world_size)
     os.environ.update(RANK=rank, LOCAL_RANK=rank, WORLD_SIZE=world_size, LOCAL_WORLD_SIZE=world_size, MASTER_ADDR="judge", MASTER_PORT="1")
     _install_store(JudgeStore(line), line)
-    _install_batches(batch)
+    number_batches(batch)
 
 
 def _install_store(store: JudgeStore, line: Line) -> None:
@@ -282,7 +287,8 @@ def _install_store(store: JudgeStore, line: Line) -> None:
             setattr(module, name, lambda *_, **__: store)
 
 
-def _install_batches(batch: threading.local) -> None:
+def number_batches(batch: threading.local) -> None:
+    """From now on `batch.number` is set, and another one each time, while a thread is inside batch_isend_irecv."""
     plain = c10d.batch_isend_irecv
 
     @contextmanager
