@@ -18,8 +18,9 @@ import torch.distributed.distributed_c10d as c10d
 from torch._C._distributed_c10d import ProcessGroup, Work
 
 from grader.records import Json
+from grader.worker.arguments import reduction_name
 from grader.worker.line import Line
-from grader.worker.process_group import number_batches, reduction_name
+from grader.worker.process_group import number_batches
 
 Tensors = Callable[[tuple[Any, ...]], Any]
 
