@@ -95,14 +95,12 @@ class Broker:
         return self._outcome(time.monotonic() - began_s)
 
     def _is_over(self) -> bool:
-        if self._umpire.verdict is not None:
-            return True
-        if any(seat.is_live for seat in self._seats):
-            return False
-        return all(seat.exit_status is not None or self._is_late(seat) for seat in self._seats)
+        has_verdict = self._umpire.verdict is not None
+        leaving = [seat for seat in self._seats if (seat.raised or seat.has_answered if has_verdict else True)]
+        return all(not seat.is_live and (seat.exit_status is not None or self._is_late(seat)) for seat in leaving)
 
     def _is_late(self, seat: Seat) -> bool:
-        """It has been gone for so long that its exit status is not waited for."""
+        """It should have been gone for so long that its exit status is not waited for."""
         return seat.left_s is not None and time.monotonic() - seat.left_s > EXIT_GRACE_S
 
     def _await_writable(self) -> None:
@@ -135,7 +133,6 @@ class Broker:
             self._selector.unregister(seat.channel.line)
         seat.channel.is_closed = True
         seat.leave()
-        seat.left_s = seat.left_s or time.monotonic()
         if seat.exit_status is not None:
             self._account_for(seat)
 
@@ -165,6 +162,7 @@ class Broker:
 
     # --- the end
     def _outcome(self, wall_s: float) -> Outcome:
+        self._desk.reconsider()  # what was held when the last rank spoke has met all the same
         events = assemble([seat.trace for seat in self._seats])
         for seat in self._seats:
             seat.log.read(most_chunks=1024)

@@ -42,7 +42,7 @@ class Log:
             return
         self._tail.append(rest)
         self._tail_bytes += len(rest)
-        while self._tail_bytes - len(self._tail[0]) >= self._limit_bytes:
+        while self._tail and self._tail_bytes - len(self._tail[0]) >= self._limit_bytes:
             gone = len(self._tail.popleft())
             self._tail_bytes -= gone
             self._lost_bytes += gone

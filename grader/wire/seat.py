@@ -38,7 +38,7 @@ class Seat:
         self.is_writable_awaited = False
         # how it left
         self.is_live = True  # it may still act on the others
-        self.left_s: float | None = None  # when it was found gone without a word
+        self.left_s: float | None = None  # since when it has not
         self.has_answered = False
         self.exit_status: int | None = None
         self.fall: Fault | None = None
@@ -59,6 +59,7 @@ class Seat:
     def leave(self) -> None:
         """It acts on nobody any more."""
         self.is_live = False
+        self.left_s = self.left_s or time.monotonic()
         self.waits.clear()
 
     @property

@@ -156,11 +156,34 @@ def test_a_tensor_that_is_not_contiguous_is_found(ranks: Ranks) -> None:
     assert "isn't contiguous" in finding and "broken.py:" in finding
 
 
+def test_a_rank_that_has_answered_and_will_not_leave_holds_up_nobody(ranks: Ranks) -> None:
+    """Its answer counts; its exit is not waited for, and it is ended with the run."""
+    outcome = ranks.call("broken.py", "refuses_to_leave", 2)
+    assert outcome.fault is None
+    assert [(rank.answered, rank.exit_status) for rank in outcome.ranks] == [(True, None)] * 2
+
+
+def test_output_without_end_is_kept_by_its_head_and_tail(ranks: Ranks) -> None:
+    """Two megabytes of output block nobody, and little more than the limit is kept of them."""
+    outcome = ranks.call("broken.py", "prints_without_end", 1)
+    log = outcome.ranks[0].log
+    assert outcome.fault is None
+    assert log.startswith("the first line\n") and log.endswith("the last line\n") and "bytes left out" in log
+    assert len(log) < 2 * Limits().log_bytes + 100
+
+
+def test_where_the_kernel_does_not_tell_idle_clocks_decide(ranks: Ranks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without /proc the same deadlock is declared after `idle_s` of standing CPU clocks."""
+    monkeypatch.setattr("grader.wire.referee.is_asleep_for_ever", lambda pid: None)
+    assert fault_of(ranks, "all_send_first", limits=Limits(idle_s=0.3)).kind == "deadlock"
+    assert ranks.call("broken.py", "another_thread_comes_to_the_rescue", 2, limits=Limits(idle_s=2.0)).fault is None
+
+
 def test_equal_runs_show_equal_outcomes(ranks: Ranks) -> None:
     """Events, fault and outputs of a run don't depend on whose frame comes first."""
     for function, world_size in (("another_thread_comes_to_the_rescue", 2), ("left_out", 3), ("all_raise", 3)):
         seen = {
-            (outcome.fault, tuple(str(event) for event in outcome.events), outcome.findings)
+            (outcome.fault, tuple(str(event) for event in outcome.events), outcome.findings, *(rank.exit_status for rank in outcome.ranks))
             for outcome in (ranks.call("broken.py", function, world_size) for _ in range(3))
         }
         assert len(seen) == 1, function

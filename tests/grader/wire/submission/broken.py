@@ -274,3 +274,15 @@ def sends_to_itself(rank, world_size):
     work = dist.isend(torch.ones(2), rank)
     dist.irecv(x, rank).wait()
     work.wait()
+
+
+# --- ranks that leave in their own way
+def refuses_to_leave(rank, world_size):
+    os._exit = lambda status: time.sleep(20)
+
+
+def prints_without_end(rank, world_size):
+    print("the first line")
+    for _ in range(20_000):
+        print("x" * 99)
+    print("the last line")

@@ -185,6 +185,17 @@ def coalescing_manager(rank, world_size):
     return xs
 
 
+@CASES.of(*ANY)
+def large_tensors(rank, world_size):
+    x, y = torch.arange(2**21, dtype=torch.int32) + rank, torch.arange(2**20 + 3, dtype=torch.int64) * (rank + 1)
+    dist.all_reduce(x)
+    if rank == 0:
+        dist.send(y, 1)
+    elif rank == 1:
+        dist.recv(y, 0)
+    return [x[::4099].clone(), x.sum(), y[::4099].clone(), y.sum()]
+
+
 # --- messages
 @CASES.of(*ANY)
 def tags_tell_messages_apart(rank, world_size):
