@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.laws.collectives import costs, runs, structure, values
+from tests.laws.collectives import costs, measurement, runs, structure, values
 from tests.laws.traffic import assert_rounds
 
 # 60 elements: 2, 3 and 5 ranks divide them, and so do two opposite rings.
@@ -373,29 +373,29 @@ def test_bus_bandwidth_counts_what_a_link_carries(observe):
 
 
 # --- measurement -----------------------------------------------------------------------------------------------------
-STAGED = [(3, 1, 4), (2, 0, 3)]  # world size, num_warmup, num_timed
+STAGED = pytest.mark.parametrize(("world_size", "num_warmup", "num_timed"), [(3, 1, 4), (2, 0, 3)])
 
 
 @pytest.mark.law("measurement.times_each_call_alone")
-@pytest.mark.parametrize(("world_size", "num_warmup", "num_timed"), STAGED)
+@STAGED
 def test_each_call_is_timed_alone(observe, world_size, num_warmup, num_timed):
     """An even number of calls, none to warm up, sizes in no order."""
     kind = f"world size {world_size}, {num_warmup} calls to warm up, {num_timed} timed"
-    seen = costs.run_staged(observe, world_size, sizes_bytes=[512, 64, 4096], num_warmup=num_warmup, num_timed=num_timed, kind=kind)
-    costs.judge_staged_times(seen)
+    seen = measurement.run_staged(observe, world_size, sizes_bytes=[512, 64, 4096], num_warmup=num_warmup, num_timed=num_timed, kind=kind)
+    measurement.judge_staged_times(seen)
 
 
 @pytest.mark.law("measurement.calls_as_often_as_it_was_asked")
-@pytest.mark.parametrize(("world_size", "num_warmup", "num_timed"), STAGED)
+@STAGED
 def test_it_calls_as_often_as_it_was_asked(observe, world_size, num_warmup, num_timed):
     """For each size in turn a float32 tensor of that size, num_warmup + num_timed times."""
     kind = f"world size {world_size}, {num_warmup} calls to warm up, {num_timed} timed"
-    seen = costs.run_staged(observe, world_size, sizes_bytes=[512, 64, 4096], num_warmup=num_warmup, num_timed=num_timed, kind=kind)
-    costs.judge_calls(seen)
+    seen = measurement.run_staged(observe, world_size, sizes_bytes=[512, 64, 4096], num_warmup=num_warmup, num_timed=num_timed, kind=kind)
+    measurement.judge_calls(seen)
 
 
 @pytest.mark.law("measurement.bandwidth_follows_from_the_seconds")
 def test_the_bandwidth_follows_from_the_seconds(observe):
-    """On the real clock, on three ranks."""
-    seen = costs.run_measurement(observe, 3, sizes_bytes=[4096, 128], num_warmup=1, num_timed=2, kind="world size 3, the real clock")
-    costs.judge_points(seen)
+    """On the real clock, on four ranks."""
+    seen = measurement.run_measurement(observe, 4, sizes_bytes=[128], num_warmup=0, num_timed=2, kind="world size 4, the real clock")
+    measurement.judge_points(seen)

@@ -10,6 +10,7 @@ from typing import Any
 
 from grader.errors import LawBroken
 from grader.records import Message
+from tests.laws.rounds import num_rounds
 
 SIGNIFICANT = 1e-9  # virtual time is a sum of products; nothing that it can tell apart is closer than this
 
@@ -22,7 +23,7 @@ def sends(seen: Any, rank: int, phase: str) -> list[Any]:
             Message(
                 seen=f"{phase}: rank {rank} calls {', '.join(others)}.",
                 allowed="Allowed: sends and receives only.",
-                diagnosis=f"A library operation is called: {', '.join(others)}.",
+                diagnosis=f"A library collective is called: {', '.join(others)}.",
                 suggestion="This is what you rebuild here: use isend and irecv, or batch_isend_irecv.",
             )
         )
@@ -46,16 +47,21 @@ def assert_sent_elements(seen: Any, rank: int, phase: str, *, least: float, most
     if least <= sent <= most:
         return
     nearest = most if sent > most else least
-    ratio = f"{sent / nearest:.4g} times the volume" if nearest else "more than nothing"
     allowed = f"exactly {most:g}" if least == most else f"{least:g} to {most:g}"
     raise LawBroken(
         Message(
             seen=f"{phase}: rank {rank} of {seen.world_size} sends {sent} elements in {len(messages)} messages.",
             allowed=f"Allowed: {allowed} elements.",
-            diagnosis=f"That is {ratio} that is allowed." if sent > most else f"That is {ratio}: too little to do what was asked.",
+            diagnosis=_in_proportion(sent, nearest),
             suggestion=hint,
         )
     )
+
+
+def _in_proportion(sent: int, allowed: float) -> str:
+    if not allowed:
+        return "Nothing is to be sent here."
+    return f"That is {sent / allowed:.4g} times the volume that is allowed{': too little to do what was asked' if sent < allowed else ''}."
 
 
 def assert_sent_together(seen: Any, phase: str, *, least: int) -> None:
@@ -73,14 +79,14 @@ def assert_sent_together(seen: Any, phase: str, *, least: int) -> None:
 
 
 def assert_rounds(seen: Any, phase: str, *, least: int, most: int, hint: str = "") -> None:
-    """`phase` takes `least` to `most` rounds: its time on a network with a latency of 1 s and no other cost."""
-    rounds = seen.virtual_time(latency_s=1.0, phase=phase).end_s
-    if least - SIGNIFICANT <= rounds <= most + SIGNIFICANT:
+    """`phase` takes `least` to `most` rounds."""
+    rounds = num_rounds(seen, phase)
+    if least <= rounds <= most:
         return
     allowed = f"exactly {most}" if least == most else f"{least} to {most}"
     raise LawBroken(
         Message(
-            seen=f"{phase}: the {seen.world_size} ranks need {rounds:g} rounds.",
+            seen=f"{phase}: the {seen.world_size} ranks need {rounds} rounds.",
             allowed=f"Allowed: {allowed}.",
             diagnosis=f"That is {rounds / most:.4g} times the rounds that are needed."
             if rounds > most > 0
@@ -139,6 +145,20 @@ def assert_waited(seen: Any, rank: int, phase: str) -> None:
             suggestion="Keep every work that isend, irecv and batch_isend_irecv give you, and call wait() on each.",
         )
     )
+
+
+def assert_contiguous(seen: Any, rank: int, phase: str) -> None:
+    """What `rank` sends and receives in `phase` is contiguous, as gloo and NCCL want it."""
+    for message in seen.events(rank=rank, phase=phase, kind="issue"):
+        if message.facts.get("strided"):
+            raise LawBroken(
+                Message(
+                    seen=f"{phase}: rank {rank} hands a tensor that is not contiguous to {message.op} ({message.at}).",
+                    allowed="Allowed: contiguous tensors only; gloo and NCCL refuse others.",
+                    diagnosis="A tensor that is not contiguous is sent or received.",
+                    suggestion="Send from tensor.contiguous(), receive into memory of your own, and copy_ what has arrived.",
+                )
+            )
 
 
 def assert_group(seen: Any, rank: int, phase: str, members: list[int]) -> None:

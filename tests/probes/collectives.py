@@ -11,6 +11,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+COLUMNS = {"num_bytes": torch.int64, "seconds": torch.float64, "bus_bandwidth_bytes_per_s": torch.float64}
+
 
 def in_place(
     at: Any, *, function: str, members: list[int] | None = None, layout: str = "plain", **arguments: Any
@@ -20,6 +22,7 @@ def in_place(
     for name, memory in at.inputs.items():
         if takes_part:
             with at.phase(name):
+                at.mark("call")
                 getattr(at.submission, function)(view(memory, layout), group=group, **arguments)
     return dict(at.inputs)
 
@@ -63,6 +66,7 @@ def large(at: Any, *, function: str, repeat: int, **arguments: Any) -> dict[str,
     pattern = at.inputs["x"]
     tensor = pattern.repeat(repeat)
     with at.phase("x"):
+        at.mark("call")
         returned = getattr(at.submission, function)(tensor, **arguments)
     made = tensor if function in ("ring_all_reduce", "recursive_doubling_all_reduce", "broadcast") else required(returned, function)
     repeats = made.reshape(-1, len(pattern))
@@ -93,9 +97,14 @@ def bandwidths(at: Any) -> dict[str, torch.Tensor]:
     return {"bandwidth": torch.tensor(speeds, dtype=torch.float64)}
 
 
-def staged_measurement(at: Any, *, sizes_bytes: list[int], num_warmup: int, num_timed: int) -> dict[str, torch.Tensor]:
+def staged_measurement(
+    at: Any, *, sizes_bytes: list[int], num_warmup: int, num_timed: int, members: list[int] | None = None
+) -> dict[str, torch.Tensor]:
     """measure_bus_bandwidth on a clock that only launches and synchronisation move, by the seconds that the inputs say."""
-    stage = Stage(at.inputs["launch_s"].tolist(), at.inputs["run_s"].tolist(), start_s=1000.0 * (at.rank + 1))
+    group, takes_part = group_of(at, members)
+    if not takes_part:
+        return {name: torch.zeros(len(sizes_bytes), dtype=dtype) for name, dtype in COLUMNS.items()}
+    stage = Stage(at.inputs["launch_s"].tolist(), at.inputs["run_s"].tolist(), group, start_s=1000.0 * (at.rank + 1))
     points = at.submission.measure_bus_bandwidth(
         sizes_bytes,
         all_reduce=stage.all_reduce,
@@ -103,6 +112,7 @@ def staged_measurement(at: Any, *, sizes_bytes: list[int], num_warmup: int, num_
         num_timed=num_timed,
         clock=stage.clock,
         synchronize=stage.synchronize,
+        group=group,
     )
     at.report(calls=stage.calls)
     return columns_of(points)
@@ -116,7 +126,8 @@ def real_measurement(at: Any, *, sizes_bytes: list[int], num_warmup: int, num_ti
 class Stage:
     """A clock, an all-reduce and a synchronisation that belong together, as on a GPU: a call returns when its work is launched."""
 
-    def __init__(self, launch_s: list[float], run_s: list[float], start_s: float) -> None:
+    def __init__(self, launch_s: list[float], run_s: list[float], group: Any, start_s: float) -> None:
+        self.group = group
         self.durations_s = list(zip(launch_s, run_s, strict=True))
         self.now_s, self.in_flight_s = start_s, 0.0
         self.calls: list[list[Any]] = []
@@ -133,7 +144,7 @@ class Stage:
             launch_s, run_s = self.durations_s[len(self.calls)]
             self.now_s += launch_s
             self.in_flight_s += run_s
-        self.calls.append([tensor.numel() * tensor.element_size(), str(tensor.dtype).removeprefix("torch.")])
+        self.calls.append([tensor.numel() * tensor.element_size(), str(tensor.dtype).removeprefix("torch."), group is self.group])
 
 
 # --- shared ----------------------------------------------------------------------------------------------------------
@@ -156,6 +167,7 @@ def returned_by(call: Callable[[str, torch.Tensor, Any], Any], at: Any, members:
     for name, memory in at.inputs.items():
         if takes_part:
             with at.phase(name):
+                at.mark("call")
                 returned = call(name, view(memory, layout), group)
             answer[name] = required(returned, name).clone()
             returned.zero_()
@@ -174,8 +186,4 @@ def required(returned: Any, name: str) -> torch.Tensor:
 
 def columns_of(points: Sequence[Any]) -> dict[str, torch.Tensor]:
     """A list of BandwidthPoints as three columns."""
-    return {
-        "num_bytes": torch.tensor([point.num_bytes for point in points], dtype=torch.int64),
-        "seconds": torch.tensor([point.seconds for point in points], dtype=torch.float64),
-        "bandwidth": torch.tensor([point.bus_bandwidth_bytes_per_s for point in points], dtype=torch.float64),
-    }
+    return {name: torch.tensor([getattr(point, name) for point in points], dtype=dtype) for name, dtype in COLUMNS.items()}

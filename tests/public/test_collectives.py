@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.laws.collectives import costs, runs, structure, values
+from tests.laws.collectives import costs, measurement, runs, structure, values
 from tests.laws.traffic import assert_rounds
 
 # 48 elements: 2, 3 and 4 ranks divide them, and so do two opposite rings.
@@ -34,11 +34,27 @@ def test_reduce_scatter_leaves_each_rank_its_chunk(observe, world_size, op):
     values.judge_reduce_scatter(runs.run_reduce_scatter(observe, world_size, SOME, op=op), SOME)
 
 
+@pytest.mark.law("ring.reduce_scatter_leaves_each_rank_its_chunk")
+def test_reduce_scatter_cuts_elements_and_not_rows(observe):
+    """Chunks of a matrix are those of its elements, row after row, also of a transposed one."""
+    seen = runs.run_reduce_scatter(observe, 2, MATRICES, layout="transposed")
+    structure.judge_contiguous(seen, MATRICES)
+    values.judge_reduce_scatter(seen, MATRICES)
+
+
 @pytest.mark.law("ring.all_gather_rebuilds_the_whole")
 @pytest.mark.parametrize("world_size", [1, 3, 4])
 def test_all_gather_rebuilds_the_whole(observe, world_size):
     """Every rank returns the whole tensor, each chunk in its place."""
     values.judge_all_gather(runs.run_all_gather(observe, world_size, SOME), SOME)
+
+
+@pytest.mark.law("ring.all_gather_rebuilds_the_whole")
+def test_all_gather_takes_a_strided_chunk(observe):
+    """A chunk that is every second element of its memory arrives like any other."""
+    seen = runs.run_all_gather(observe, 2, SOME, layout="every_second")
+    structure.judge_contiguous(seen, SOME)
+    values.judge_all_gather(seen, SOME)
 
 
 @pytest.mark.law("ring.all_reduce_gives_every_rank_the_reduction")
@@ -60,6 +76,12 @@ def test_a_mean_is_divided_once(observe):
     """The mean over three ranks: integers rounded down once, floats within their rounding."""
     values.judge_all_reduce(runs.run_all_reduce(observe, 3, ALL, op="mean"), ALL)
     values.judge_reduce_scatter(runs.run_reduce_scatter(observe, 3, SOME, op="mean"), SOME)
+
+
+@pytest.mark.law("ring.mean_divides_once")
+def test_a_mean_is_divided_by_the_size_of_the_group(observe):
+    """The mean over two of three ranks."""
+    values.judge_all_reduce(runs.run_all_reduce(observe, 3, SOME, op="mean", members=[1, 2]), SOME)
 
 
 @pytest.mark.law("ring.works_for_any_size")
@@ -141,7 +163,9 @@ def test_the_ring_runs_over_the_members_of_a_subgroup(observe, function):
 @pytest.mark.parametrize("layout", ["every_second", "transposed"])
 def test_ring_all_reduce_works_in_place_on_any_layout(observe, layout):
     """The tensor's own elements change, and nothing between them."""
-    values.judge_all_reduce(runs.run_all_reduce(observe, 2, MATRICES, layout=layout), MATRICES)
+    seen = runs.run_all_reduce(observe, 2, MATRICES, layout=layout)
+    structure.judge_contiguous(seen, MATRICES)
+    values.judge_all_reduce(seen, MATRICES)
 
 
 @pytest.mark.law("ring.changes_only_what_it_must")
@@ -160,7 +184,7 @@ def test_all_gather_leaves_its_input_alone(observe, world_size, layout):
     """The chunk stays as it was, of any layout, and what is returned is new memory, also on a single rank."""
     seen = runs.run_all_gather(observe, world_size, SOME, layout=layout)
     values.judge_all_gather(seen, SOME)
-    values.judge_inputs_unchanged(seen, list(SOME))
+    values.judge_inputs_unchanged(seen, list(SOME), what="the chunk that was given")
 
 
 @pytest.mark.law("ring.all_ranks_hold_the_same_bits")
@@ -168,6 +192,12 @@ def test_all_gather_leaves_its_input_alone(observe, world_size, layout):
 def test_ring_all_reduce_leaves_the_same_bits_everywhere(observe, world_size):
     """All ranks' sums agree to the last bit."""
     values.judge_same_bits(runs.run_all_reduce(observe, world_size, SOME), list(SOME))
+
+
+@pytest.mark.law("ring.all_ranks_hold_the_same_bits")
+def test_a_mean_has_the_same_bits_everywhere(observe):
+    """All ranks' means agree to the last bit, in each of six dtypes."""
+    values.judge_same_bits(runs.run_all_reduce(observe, 3, ALL, op="mean"), list(ALL))
 
 
 # --- broadcast -------------------------------------------------------------------------------------------------------
@@ -187,7 +217,9 @@ def test_every_rank_holds_the_source(observe, world_size, src, num_chunks, trans
 @pytest.mark.law("broadcast.every_rank_holds_the_source")
 def test_broadcast_works_in_place_on_any_layout(observe):
     """The tensor's own elements change, and nothing between them."""
-    values.judge_broadcast(runs.run_broadcast(observe, 2, MATRICES, src=0, num_chunks=3, layout="every_second"), MATRICES)
+    seen = runs.run_broadcast(observe, 2, MATRICES, src=0, num_chunks=3, layout="every_second")
+    structure.judge_contiguous(seen, MATRICES)
+    values.judge_broadcast(seen, MATRICES)
 
 
 @pytest.mark.law("broadcast.is_pipelined")
@@ -250,6 +282,7 @@ def test_all_to_all_leaves_its_input_alone(observe, world_size, layout):
     """The input stays as it was, of any layout, and what is returned is new memory, also on a single rank."""
     rows = EQUAL[world_size]
     seen = runs.run_all_to_all(observe, world_size, rows, trailing=(2 * world_size,), layout=layout)
+    structure.judge_contiguous(seen, rows)
     values.judge_all_to_all(seen, rows)
     values.judge_inputs_unchanged(seen, list(rows))
 
@@ -268,6 +301,15 @@ def test_each_block_travels_once_and_straight(observe, world_size):
     """A rank sends the others' blocks, each to the rank that it is for; its own does not travel."""
     rows = UNEVEN[world_size]
     structure.judge_block_volume(runs.run_all_to_all(observe, world_size, rows, trailing=(2,)), rows, elements_per_row=2)
+
+
+@pytest.mark.law("all_to_all.each_block_travels_once")
+@pytest.mark.parametrize(("world_size", "num_dims", "dtype"), [(3, 3, "int64"), (4, 1, "float32")])
+def test_each_equal_block_travels_once_and_straight(observe, world_size, num_dims, dtype):
+    """Without splits, too, a rank sends the others' blocks and nothing else."""
+    rows = EQUAL[world_size]
+    seen = runs.run_all_to_all(observe, world_size, rows, trailing=(2,) * (num_dims - 1), dtype=dtype, has_splits=False)
+    structure.judge_block_volume(seen, rows, elements_per_row=2 ** (num_dims - 1), dtype=dtype)
 
 
 @pytest.mark.law("all_to_all.exchanges_in_parallel")
@@ -314,7 +356,9 @@ def test_recursive_doubling_gives_every_rank_the_reduction(observe, world_size, 
 @pytest.mark.law("recursive_doubling.gives_every_rank_the_reduction")
 def test_recursive_doubling_works_in_place_on_any_layout(observe):
     """The tensor's own elements change, and nothing between them."""
-    values.judge_all_reduce(runs.run_all_reduce(observe, 2, MATRICES, layout="every_second", **DOUBLING), MATRICES)
+    seen = runs.run_all_reduce(observe, 2, MATRICES, layout="every_second", **DOUBLING)
+    structure.judge_contiguous(seen, MATRICES)
+    values.judge_all_reduce(seen, MATRICES)
 
 
 @pytest.mark.law("recursive_doubling.takes_log2_rounds")
@@ -370,7 +414,7 @@ def test_an_unknown_algorithm_is_a_value_error(observe):
 
 
 @pytest.mark.law("cost_model.agrees_with_the_trace")
-@pytest.mark.parametrize(("algorithm", "world_size"), [("ring", 4), ("recursive_doubling", 3)])
+@pytest.mark.parametrize(("algorithm", "world_size"), [("ring", 4), ("recursive_doubling", 3), ("recursive_doubling", 4)])
 def test_the_model_agrees_with_the_trace(observe, algorithm, world_size):
     """What the model says is what your own all-reduce takes on such a network."""
     run = (
@@ -388,25 +432,37 @@ def test_bus_bandwidth_counts_what_a_link_carries(observe):
 
 
 # --- measurement -----------------------------------------------------------------------------------------------------
-STAGED = [(1, 3, 1), (2, 2, 5)]  # world size, num_warmup, num_timed
+STAGED = pytest.mark.parametrize(("world_size", "num_warmup", "num_timed"), [(1, 3, 1), (2, 2, 5)])
 
 
 @pytest.mark.law("measurement.times_each_call_alone")
-@pytest.mark.parametrize(("world_size", "num_warmup", "num_timed"), STAGED)
+@STAGED
 def test_each_call_is_timed_alone(observe, world_size, num_warmup, num_timed):
     """The median over the timed calls of the slowest rank's time, on a clock that only launches and synchronisation move."""
-    costs.judge_staged_times(costs.run_staged(observe, world_size, sizes_bytes=[1024, 4096], num_warmup=num_warmup, num_timed=num_timed))
+    measurement.judge_staged_times(
+        measurement.run_staged(observe, world_size, sizes_bytes=[4096, 1024], num_warmup=num_warmup, num_timed=num_timed)
+    )
 
 
 @pytest.mark.law("measurement.calls_as_often_as_it_was_asked")
-@pytest.mark.parametrize(("world_size", "num_warmup", "num_timed"), STAGED)
+@STAGED
 def test_it_calls_as_often_as_it_was_asked(observe, world_size, num_warmup, num_timed):
     """For each size in turn a float32 tensor of that size, num_warmup + num_timed times."""
-    costs.judge_calls(costs.run_staged(observe, world_size, sizes_bytes=[1024, 4096], num_warmup=num_warmup, num_timed=num_timed))
+    measurement.judge_calls(
+        measurement.run_staged(observe, world_size, sizes_bytes=[4096, 1024], num_warmup=num_warmup, num_timed=num_timed)
+    )
+
+
+@pytest.mark.law("measurement.calls_as_often_as_it_was_asked")
+def test_it_measures_the_group_that_it_was_given(observe):
+    """Two of three ranks measure, and every call is handed their group."""
+    measurement.judge_calls(measurement.run_staged(observe, 3, sizes_bytes=[64], num_warmup=1, num_timed=2, members=[1, 2]))
 
 
 @pytest.mark.law("measurement.bandwidth_follows_from_the_seconds")
-@pytest.mark.parametrize("transport", ["wire", "gloo"])
-def test_the_bandwidth_follows_from_the_seconds(observe, transport):
+@pytest.mark.parametrize(("world_size", "transport"), [(3, "wire"), (2, "gloo")])
+def test_the_bandwidth_follows_from_the_seconds(observe, world_size, transport):
     """On the real clock every point has positive seconds and the bandwidth that follows from them, the same on all ranks."""
-    costs.judge_points(costs.run_measurement(observe, 2, sizes_bytes=[64, 4096], num_warmup=1, num_timed=3, transport=transport))
+    measurement.judge_points(
+        measurement.run_measurement(observe, world_size, sizes_bytes=[64, 4096], num_warmup=1, num_timed=3, transport=transport)
+    )

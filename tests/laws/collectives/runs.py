@@ -6,14 +6,18 @@ Requests that are equal share one run, so laws that can look at the same tensors
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
+from grader.errors import SubmissionError
+
 Array = np.ndarray[Any, Any]
 Tensors = dict[str, tuple[str, tuple[int, ...]]]  # name -> dtype and shape of the tensor's memory
 
+LARGE_BITS = {"int64": 59, "int32": 27}  # more than the next float keeps exactly; sixteen of them still fit
 DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32")
 
 
@@ -28,17 +32,39 @@ def dtypes(num_elements: int, names: Sequence[str] = DTYPES) -> Tensors:
 
 
 def draw(rng: np.random.Generator, dtype: str, shape: tuple[int, ...], *, is_negative: bool = False) -> Array:
-    """Random values of a dtype: integers within ±1000, floats around ±1, or all of them below zero."""
+    """Random values of a dtype: floats around ±1, integers within ±1000 and, here and there, too large for the next float.
+
+    is_negative: all of them below zero.
+    """
     kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
-    values = rng.integers(-1000, 1001, shape).astype(np.float64) if dtype.startswith("int") else rng.standard_normal(shape)
-    return np.asarray(-np.abs(values) - 1 if is_negative else values).astype(kind)
+    if not dtype.startswith("int"):
+        values = rng.standard_normal(shape)
+        return np.asarray(-np.abs(values) - 1 if is_negative else values).astype(kind)
+    numbers = rng.integers(-1000, 1001, shape)
+    large = rng.integers(-(2 ** (LARGE_BITS[dtype])), 2 ** LARGE_BITS[dtype], shape)
+    numbers = np.where(np.arange(numbers.size).reshape(shape) % 8 == 7, large, numbers)
+    return np.asarray(-np.abs(numbers) - 1 if is_negative else numbers).astype(kind)
 
 
-def drawn(tensors: Tensors, world_size: int, *, is_negative: bool = False) -> Callable[[np.random.Generator], dict[str, list[Array]]]:
+Draw = Callable[[np.random.Generator, str, tuple[int, ...]], Array]
+
+
+def draw_negative(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Array:
+    """Values below zero only: a maximum that starts from zeros is wrong."""
+    return draw(rng, dtype, shape, is_negative=True)
+
+
+def draw_with_negative_zeros(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Array:
+    """Values with a −0 here and there, which a copy keeps and an addition to 0 does not."""
+    values = draw(rng, dtype, shape)
+    if not dtype.startswith("int"):
+        values.reshape(-1)[::5] = -0.0
+    return values
+
+
+def drawn(tensors: Tensors, world_size: int, value: Draw = draw) -> Callable[[np.random.Generator], dict[str, list[Array]]]:
     """Inputs for `observe`: other values on each rank."""
-    return lambda rng: {
-        name: [draw(rng, dtype, shape, is_negative=is_negative) for _ in range(world_size)] for name, (dtype, shape) in tensors.items()
-    }
+    return lambda rng: {name: [value(rng, dtype, shape) for _ in range(world_size)] for name, (dtype, shape) in tensors.items()}
 
 
 def as_given(memory: Array, layout: str) -> Array:
@@ -51,33 +77,47 @@ def settled(case: dict[str, Any], *, rendezvous: bool) -> dict[str, Any]:
     return {"rendezvous": rendezvous} | {word: value for word, value in case.items() if (word, value) != ("layout", "plain")}
 
 
+def told(seen: Any, function: str) -> Any:
+    """`seen` if every rank answered; otherwise the submission's blame, with the function and the tensor at which the rank was."""
+    try:
+        return seen.require()
+    except SubmissionError as blame:
+        fault = blame.fault
+        marks = seen.events(rank=fault.rank, kind="mark") if fault and fault.rank >= 0 else ()
+        at = f", at {marks[-1].phase}" if marks else ""
+        message = replace(blame.message, seen=f"{function} on {seen.world_size} ranks{at}: {blame.message.seen}")
+        raise SubmissionError(message, fault) from None
+
+
 def run_all_reduce(
     observe: Any, world_size: int, tensors: Tensors, *, function: str = "ring_all_reduce", op: str = "sum", **case: Any
 ) -> Any:
     """One run of an all-reduce on each of `tensors`. A maximum is taken of negative numbers only."""
-    return observe(
+    seen = observe(
         "in_place",
         world_size=world_size,
-        inputs=drawn(tensors, world_size, is_negative=op == "max"),
+        inputs=drawn(tensors, world_size, draw_negative if op == "max" else draw),
         returns=dict(tensors),
         function=function,
         op=op,
         **settled(case, rendezvous=False),
     )
+    return told(seen, function)
 
 
 def run_broadcast(observe: Any, world_size: int, tensors: Tensors, *, src: int, num_chunks: int, **case: Any) -> Any:
     """One run of broadcast on each of `tensors`, from global rank `src`."""
-    return observe(
+    seen = observe(
         "in_place",
         world_size=world_size,
-        inputs=drawn(tensors, world_size),
+        inputs=drawn(tensors, world_size, draw_with_negative_zeros),
         returns=dict(tensors),
         function="broadcast",
         src=src,
         num_chunks=num_chunks,
         **settled(case, rendezvous=True),
     )
+    return told(seen, "broadcast")
 
 
 def run_reduce_scatter(observe: Any, world_size: int, tensors: Tensors, *, op: str = "sum", **case: Any) -> Any:
@@ -88,14 +128,15 @@ def run_reduce_scatter(observe: Any, world_size: int, tensors: Tensors, *, op: s
         lengths = [len(chunk) for chunk in np.array_split(as_given(np.zeros(shape), layout).reshape(-1), len(members))]
         returns[name] = [(dtype, (lengths[members.index(rank)] if rank in members else 0,)) for rank in range(world_size)]
         returns[f"{name}.input"] = (dtype, shape)
-    return observe(
+    seen = observe(
         "reduce_scatter",
         world_size=world_size,
-        inputs=drawn(tensors, world_size, is_negative=op == "max"),
+        inputs=drawn(tensors, world_size, draw_negative if op == "max" else draw),
         returns=returns,
         op=op,
         **settled(case, rendezvous=False),
     )
+    return told(seen, "ring_reduce_scatter")
 
 
 def run_all_gather(observe: Any, world_size: int, tensors: Tensors, **case: Any) -> Any:
@@ -108,7 +149,7 @@ def run_all_gather(observe: Any, world_size: int, tensors: Tensors, **case: Any)
         chunks[name] = [(lengths[members.index(rank)] if rank in members else 0,) for rank in range(world_size)]
         returns[name] = [(dtype, shape if rank in members else (0,)) for rank in range(world_size)]
         returns[f"{name}.input"] = [(dtype, chunk) for chunk in chunks[name]]
-    return observe(
+    seen = observe(
         "all_gather",
         world_size=world_size,
         returns=returns,
@@ -116,6 +157,7 @@ def run_all_gather(observe: Any, world_size: int, tensors: Tensors, **case: Any)
         inputs=lambda rng: {name: [draw(rng, tensors[name][0], chunk) for chunk in each] for name, each in chunks.items()},
         **settled(case, rendezvous=False),
     )
+    return told(seen, "ring_all_gather")
 
 
 Rows = dict[str, list[list[int]]]  # name -> rows[i][j]: how many go from group rank i to group rank j
@@ -139,7 +181,7 @@ def run_all_to_all(
     for name, table in rows.items():
         returns[name] = [(dtype, (sum(row[p] for row in table), *trailing) if p >= 0 else (0,)) for p in place]
         returns[f"{name}.input"] = [(dtype, shape) for shape in given[name]]
-    return observe(
+    seen = observe(
         "all_to_all",
         world_size=world_size,
         returns=returns,
@@ -147,11 +189,12 @@ def run_all_to_all(
         inputs=lambda rng: {name: [draw(rng, dtype, shape) for shape in each] for name, each in given.items()},
         **settled(case, rendezvous=False),
     )
+    return told(seen, "all_to_all of rows")
 
 
 def run_large(observe: Any, world_size: int, function: str, *, dtype: str, num_elements: int, repeat: int, **arguments: Any) -> Any:
     """One collective on gloo, on each rank's pattern of `num_elements`, repeated `repeat` times (a multiple of the world size)."""
-    return observe(
+    seen = observe(
         "large",
         world_size=world_size,
         inputs=drawn({"x": (dtype, (num_elements,))}, world_size),
@@ -161,3 +204,4 @@ def run_large(observe: Any, world_size: int, function: str, *, dtype: str, num_e
         returns=dict.fromkeys(("smallest", "largest"), (dtype, (num_elements,))),
         **arguments,
     )
+    return told(seen, function)

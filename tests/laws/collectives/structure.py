@@ -9,6 +9,7 @@ from typing import Any
 from grader.records import ITEMSIZE
 from tests.laws.collectives.runs import Rows, Tensors
 from tests.laws.traffic import (
+    assert_contiguous,
     assert_group,
     assert_peers,
     assert_rounds,
@@ -92,6 +93,13 @@ def judge_members(seen: Any, names: Iterable[str], *, is_quiet_allowed: bool = F
                 )
 
 
+def judge_contiguous(seen: Any, names: Iterable[str]) -> None:
+    """What is sent and received is contiguous, whatever the layout of the caller's tensor."""
+    for name in names:
+        for rank in range(seen.world_size):
+            assert_contiguous(seen, rank, name)
+
+
 def judge_waits(seen: Any, names: Iterable[str]) -> None:
     """Nobody leaves a call behind that was not waited for."""
     seen.require()  # in a run that was ended, calls are left because of that
@@ -142,7 +150,7 @@ def judge_chain_volume(seen: Any, tensors: Tensors) -> None:
                 least=expected,
                 most=expected,
                 dtype=dtype,
-                hint="Each rank forwards what it receives, once; the one before the source has nobody left to tell.",
+                hint="Each rank sends the tensor once, to its right neighbour; the last of the chain, left of the source, sends nothing.",
             )
             receivers = seen.wire.peers(rank, phase=name)
             if receivers - {(rank + 1) % world_size}:

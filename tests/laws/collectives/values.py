@@ -20,6 +20,17 @@ def advice(seen: Any) -> str:
     return LATE if seen.request.network.late else ""
 
 
+def circumstances(seen: Any) -> str:
+    """What is special about this run, as the end of a tensor's description."""
+    layout, members = (seen.request.parameters.get(name) for name in ("layout", "members"))
+    said = [
+        *(["where a message lands only when it is waited for"] if seen.request.network.late else []),
+        *(["not contiguous"] if layout else []),
+        *([f"in the group of ranks {', '.join(map(str, members))}"] if members else []),
+    ]
+    return "".join(f", {words}" for words in said)
+
+
 def assert_reduced(got: Array, parts: Sequence[Array], op: str, *, what: str, untouched: Array | None = None, suggestion: str = "") -> None:
     """`got` is the sum, mean or maximum of `parts`, one part for each member; floats within what their dtype can lose in N-1 additions."""
     dtype, world_size = parts[0].dtype.name, len(parts)
@@ -36,7 +47,8 @@ def assert_reduced(got: Array, parts: Sequence[Array], op: str, *, what: str, un
     if op == "max":
         assert_equal(got, np.max(wide, axis=0).astype(parts[0].dtype), what=what, hints=hints)
     elif is_integer:
-        assert_equal(got, (total // world_size if op == "mean" else total).astype(parts[0].dtype), what=what, hints=hints)
+        rounded = ", rounded down" if op == "mean" else ""
+        assert_equal(got, (total // world_size if op == "mean" else total).astype(parts[0].dtype), what=f"{what}{rounded}", hints=hints)
     else:
         magnitude = np.sum(np.abs(wide), axis=0)
         bound = mean_bound if op == "mean" else sum_bound
@@ -61,7 +73,12 @@ def judge_all_reduce(seen: Any, tensors: Tensors) -> None:
             if rank in members:
                 mine = as_given(before, layout)
                 assert_reduced(
-                    as_given(after, layout), parts, op, what=f"{name}: the {op} on rank {rank}", untouched=mine, suggestion=advice(seen)
+                    as_given(after, layout),
+                    parts,
+                    op,
+                    what=f"{name}: the {op} in place on rank {rank}{circumstances(seen)}",
+                    untouched=mine,
+                    suggestion=advice(seen),
                 )
                 judge_gaps(before, after, layout, what=f"{name} on rank {rank}")
             else:
@@ -82,7 +99,7 @@ def judge_reduce_scatter(seen: Any, tensors: Tensors) -> None:
         flat = [as_given(seen.input(name, rank), layout).reshape(-1) for rank in members]
         for place, rank in enumerate(members):
             parts = [chunk_of(part, place, len(members)) for part in flat]
-            what = f"{name}: chunk {place} on rank {rank}"
+            what = f"{name}: chunk {place} of the {op} on rank {rank}{circumstances(seen)}"
             assert_reduced(seen.rank(rank)[name], parts, op, what=what, untouched=parts[place], suggestion=advice(seen))
 
 
@@ -94,17 +111,17 @@ def judge_all_gather(seen: Any, tensors: Tensors) -> None:
         whole = np.concatenate([as_given(seen.input(name, rank), layout) for rank in members])
         for rank in members:
             hints = Hints(world_size=len(members), suggestion=advice(seen))
-            assert_equal(seen.rank(rank)[name], whole, what=f"{name}: the whole on rank {rank}", hints=hints)
+            assert_equal(seen.rank(rank)[name], whole, what=f"{name}: all chunks on rank {rank}{circumstances(seen)}", hints=hints)
 
 
-def judge_inputs_unchanged(seen: Any, names: Sequence[str]) -> None:
+def judge_inputs_unchanged(seen: Any, names: Sequence[str], *, what: str = "the input") -> None:
     """The input's memory is as it was, also after what was returned has been overwritten."""
     for name in names:
         for rank in range(seen.world_size):
             before, after = seen.input(name, rank), seen.rank(rank)[f"{name}.input"]
             suggestion = "Is the input used as a buffer, or is what you return a view of it? (The probe zeroes what you return.)"
             assert_equal(
-                after, before, what=f"{name}: the input on rank {rank}, which must stay as it was", hints=Hints(suggestion=suggestion)
+                after, before, what=f"{name}: {what} on rank {rank}, which must stay as it was", hints=Hints(suggestion=suggestion)
             )
 
 
@@ -118,7 +135,11 @@ def judge_broadcast(seen: Any, tensors: Tensors) -> None:
             before, after = seen.input(name, rank), seen.rank(rank)[name]
             if rank in members:
                 hints = Hints(world_size=len(members), untouched=as_given(before, layout), suggestion=advice(seen))
-                assert_equal(as_given(after, layout), source, what=f"{name} on rank {rank}", hints=hints)
+                what = f"{name} on rank {rank}, from global rank {case['src']}{circumstances(seen)}"
+                assert_equal(as_given(after, layout), source, what=what, hints=hints)
+                assert_same_bits(
+                    as_given(after, layout), source, what=what, whose="the source", suggestion="A broadcast copies; it does not add."
+                )
                 judge_gaps(before, after, layout, what=f"{name} on rank {rank}")
             else:
                 assert_equal(after, before, what=f"{name} on rank {rank}, which is no member of the group")
@@ -135,28 +156,39 @@ def judge_all_to_all(seen: Any, rows: Rows) -> None:
             others = {f"what rank {other} should get": np.concatenate([block[p] for block in blocks]) for p, other in enumerate(members)}
             alike = {whose: value for whose, value in others.items() if value.shape == expected.shape}
             hints = Hints(world_size=len(members), others=alike, suggestion=advice(seen))
-            assert_equal(seen.rank(rank)[name], expected, what=f"{name}: the rows on rank {rank}", hints=hints)
+            assert_equal(
+                seen.rank(rank)[name],
+                expected,
+                what=f"{name}: the rows on rank {rank}, one block from each rank{circumstances(seen)}",
+                hints=hints,
+            )
 
 
 def judge_same_bits(seen: Any, names: Sequence[str]) -> None:
     """All ranks' tensors agree to the last bit."""
+    advice = "Are the same numbers added or divided in two ways? One rank computes and the others copy, or all compute alike."
     for name in names:
-        first = seen.rank(0)[name]
         for rank in range(1, seen.world_size):
-            mine = seen.rank(rank)[name]
-            differing = np.flatnonzero(np.frombuffer(mine.tobytes(), np.uint8) != np.frombuffer(first.tobytes(), np.uint8))
-            if not differing.size:
-                continue
-            at = int(differing[0]) // first.dtype.itemsize
-            ours, theirs = (float(tensor.reshape(-1)[at]) for tensor in (mine, first))
-            raise LawBroken(
-                Message(
-                    seen=f"{name}: element {at} is {ours!r} on rank {rank} and {theirs!r} on rank 0.",
-                    allowed="Allowed: no difference, not in the last bit.",
-                    diagnosis="The ranks' tensors differ in their bits.",
-                    suggestion="Are the same numbers added in two orders? One rank adds and the others copy, or all add in the same tree.",
-                )
-            )
+            first, mine = seen.rank(0)[name], seen.rank(rank)[name]
+            assert_same_bits(mine, first, what=f"{name} on rank {rank}", whose="rank 0", suggestion=advice)
+
+
+def assert_same_bits(mine: Array, other: Array, *, what: str, whose: str, suggestion: str) -> None:
+    """Two tensors of one dtype and size have the same bits."""
+    ours, theirs = (np.ascontiguousarray(tensor).reshape(-1) for tensor in (mine, other))
+    differing = np.flatnonzero((ours.view(np.uint8) != theirs.view(np.uint8)).reshape(ours.size, -1).any(-1)) if ours.size else []
+    if not len(differing):
+        return
+    at = int(differing[0])
+    raise LawBroken(
+        Message(
+            seen=f"{what}: {len(differing)} of {ours.size} values differ in their bits; element {at} is {float(ours[at])!r},"
+            f" and {float(theirs[at])!r} on {whose}.",
+            allowed="Allowed: no difference, not in the last bit.",
+            diagnosis="The ranks' tensors differ in their bits.",
+            suggestion=suggestion,
+        )
+    )
 
 
 def judge_large(seen: Any) -> None:
