@@ -25,11 +25,12 @@ def die_when_called(*_: object, **__: object) -> None:
 
 def save_in_a_process_that_dies(path: Path, prepare_death: Callable[[], None]) -> None:
     """Save a second checkpoint over the first in a forked process, which must die of it."""
+    weights = torch.ones(100_000)  # before the fork: torch's pool of threads doesn't survive it, and a fill of this size waits for the pool
     pid = os.fork()
     if pid == 0:
         try:
             prepare_death()
-            save_atomically({"step": 2, "weights": torch.ones(100_000)}, path)
+            save_atomically({"step": 2, "weights": weights}, path)
         finally:
             os._exit(0)  # reached only if death did not come
     _, status = os.waitpid(pid, 0)
