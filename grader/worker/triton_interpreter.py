@@ -12,10 +12,12 @@ import inspect
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
+import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.errors import InterpreterError
 from triton.tools.tensor_descriptor import TensorDescriptor
@@ -41,6 +43,7 @@ class Launch:
         self.memory = Memory(tensors, tracks_races=watch is not None)
         self.grid: tuple[int, int, int] = (0, 0, 0)
         self.program = -1
+        self.patched: frozenset[int] = frozenset()  # modules of Triton that are the interpreter's own while this launch runs
         self._order: list[int] = []
 
     def set_grid(self, grid: Sequence[int]) -> None:
@@ -131,6 +134,29 @@ def install() -> None:
 
     builder.set_grid_dim, builder.set_grid_idx = set_dim, set_idx
     interpreter.GridExecutor.__call__ = launched
+    _make_calls_cheap()
+
+
+def _make_calls_cheap() -> None:
+    """Leave out what takes half of the interpreter's time: patching Triton's modules again in each call of one kernel function by
+    another, checking integers for overflow (an address that comes of one is caught), and parsing Triton's own functions in every rank.
+    """
+    interpreter.interpreter_builder.options = replace(interpreter.interpreter_builder.options, sanitize_overflow=False)
+    patch_lang = interpreter._patch_lang
+
+    def patch_once(function: Any) -> Any:
+        if _current is None:
+            return patch_lang(function)
+        modules = frozenset(id(value) for value in function.__globals__.values() if value is tl or value is tl.core)
+        if modules <= _current.patched:
+            return interpreter._LangPatchScope()
+        _current.patched |= modules
+        return patch_lang(function)
+
+    interpreter._patch_lang = patch_once
+    for function in list(vars(tl.standard).values()):
+        if isinstance(function, interpreter.InterpretedFunction):
+            function.rewrite()
 
 
 def _run(call: Any, executor: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
@@ -143,7 +169,9 @@ def _run(call: Any, executor: Any, arguments: tuple[Any, ...], options: dict[str
         with np.errstate(all="ignore"):  # inf - inf and the like are the kernel's business, as on a GPU
             call(executor, *arguments, **options)
     except InterpreterError as wrapped:
-        cause = wrapped.__cause__ or wrapped
+        cause: BaseException = wrapped
+        while isinstance(cause, InterpreterError) and cause.__cause__ is not None:  # wrapped once for every function on the way
+            cause = cause.__cause__
         words = str(cause) or "an assertion without words failed"
         kind = "" if type(cause).__name__ == "OutsideMemory" else f"{type(cause).__name__}: "
         told = KernelError(f"in kernel {_current.kernel}, program {_current.place()}: {kind}{words}")
