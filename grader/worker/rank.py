@@ -165,6 +165,8 @@ def answer(line: Line, at: Context, outputs: dict[str, torch.Tensor]) -> None:
     specs, parts = [], []
     for name, tensor in outputs.items():
         flat = tensor.detach().cpu().contiguous()
+        if flat.numel() == 1:  # of a single element any stride counts as contiguous, but not for a view of another dtype
+            flat = flat.clone(memory_format=torch.contiguous_format)
         specs.append([name, str(flat.dtype).removeprefix("torch."), list(flat.shape)])
         parts.append(memoryview(flat.reshape(-1).view(torch.uint8).numpy()) if flat.numel() else b"")
     line.post({"answer": specs, "facts": at.facts}, parts)

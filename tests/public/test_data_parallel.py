@@ -77,17 +77,10 @@ def mixed(observe, function):
 
 
 @pytest.mark.law("per_parameter.gradients_are_averaged")
-@pytest.mark.parametrize("world_size", [1, 2, 3, 4])
-def test_all_reduce_gradients_averages(observe, world_size):
-    """Every gradient becomes the mean."""
-    values.judge_means(run_reduce(observe, world_size, SOME, function=PER_PARAMETER))
-
-
-@pytest.mark.law("per_parameter.gradients_are_averaged")
-@pytest.mark.parametrize("transport", ["wire", "gloo"])
-def test_all_reduce_gradients_averages_every_dtype(observe, transport):
-    """float64, float32, float16 and bfloat16, on both networks."""
-    values.judge_means(run_reduce(observe, 2, EACH_DTYPE, function=PER_PARAMETER, transport=transport))
+@pytest.mark.parametrize(("world_size", "transport"), [(1, "wire"), (2, "gloo"), (3, "wire"), (4, "wire")])
+def test_all_reduce_gradients_averages(observe, world_size, transport):
+    """Every gradient becomes the mean: of several shapes, and in float64, float32, float16 and bfloat16."""
+    values.judge_means(run_reduce(observe, world_size, SOME | EACH_DTYPE, function=PER_PARAMETER, transport=transport))
 
 
 @pytest.mark.law("per_parameter.each_gradient_travels_once")
@@ -120,7 +113,7 @@ def test_all_reduce_gradients_takes_any_layout(observe, layout):
 
 
 @pytest.mark.law("flat.gradients_are_averaged")
-@pytest.mark.parametrize("world_size", [1, 2, 3, 4])
+@pytest.mark.parametrize("world_size", [1, 2, 4])
 def test_flat_all_reduce_averages(observe, world_size):
     """Every gradient becomes the mean, in its own place."""
     values.judge_means(run_reduce(observe, world_size, SOME, function=FLAT))
@@ -169,17 +162,17 @@ STATE = {"frozen": ["frozen"], "fleeting": ["cache"]}
 
 
 @pytest.mark.law("replicas.parameters_equal_rank_zero")
-@pytest.mark.parametrize(("world_size", "layout"), [(1, "plain"), (2, "transposed"), (3, "plain"), (4, "plain")])
+@pytest.mark.parametrize(("world_size", "layout"), [(1, "plain"), (2, "transposed"), (4, "plain")])
 def test_parameters_become_those_of_rank_zero(observe, world_size, layout):
     """Trained and frozen, of two dtypes, also transposed ones."""
     values.judge_state(run_broadcast(observe, world_size, WEIGHTS, BUFFERS, layout=layout, **STATE), "value")
 
 
 @pytest.mark.law("replicas.buffers_equal_rank_zero")
-@pytest.mark.parametrize("world_size", [3, 4])
-def test_buffers_become_those_of_rank_zero(observe, world_size):
+@pytest.mark.parametrize(("world_size", "layout"), [(2, "transposed"), (4, "plain")])
+def test_buffers_become_those_of_rank_zero(observe, world_size, layout):
     """Floats, an integer, truth values, one that the state dict leaves out, an empty one."""
-    values.judge_state(run_broadcast(observe, world_size, WEIGHTS, BUFFERS, **STATE), "buffer")
+    values.judge_state(run_broadcast(observe, world_size, WEIGHTS, BUFFERS, layout=layout, **STATE), "buffer")
 
 
 @pytest.mark.law("replicas.source_is_rank_zero_of_the_group")
@@ -290,18 +283,16 @@ def test_buckets_leave_while_backward_runs(observe, world_size, rows, rows_per_b
 
 
 @pytest.mark.law("overlapped.never_waits_inside_backward")
-@pytest.mark.parametrize("world_size", [2, 3])
-def test_no_bucket_is_waited_for_inside_backward(observe, world_size):
+def test_no_bucket_is_waited_for_inside_backward(observe):
     """No bucket is answered before all ranks' backward has come to its last gate."""
-    overlap.judge_passage(overlap.run_gated(observe, world_size, EQUAL_ROWS, rows_per_bucket=3, hold=True))
+    overlap.judge_passage(overlap.run_gated(observe, 3, EQUAL_ROWS, rows_per_bucket=3, hold=True))
 
 
 @pytest.mark.law("overlapped.step_takes_the_time_of_overlap")
 @pytest.mark.parametrize("bucket_s", [1.0, 3.0])
-@pytest.mark.parametrize("world_size", [2, 3])
-def test_a_step_takes_the_time_of_overlap(observe, world_size, bucket_s):
+def test_a_step_takes_the_time_of_overlap(observe, bucket_s):
     """Six layers of 1 + 2 s: 19 s where a bucket takes 1 s on the network, 26 s where it takes 3."""
-    overlap.judge_step_time(overlap.run_timed(observe, world_size, [16] * 6, rows_per_bucket=16), bucket_s=bucket_s)
+    overlap.judge_step_time(overlap.run_timed(observe, 2, [16] * 6, rows_per_bucket=16), bucket_s=bucket_s)
 
 
 @pytest.mark.law("overlapped.waits_before_it_returns")
@@ -313,6 +304,7 @@ def test_finish_waits_for_every_bucket(observe):
 UNUSED = [
     {"unused": {"0": {"0": ["fourth"], "1": ["first", "third"]}}},
     {"unused": {"0": {"0": ["second", "fourth"], "2": ["first", "second", "third", "fourth"]}}},
+    {"unused": {"0": {"0": ["third"], "1": ["third"], "2": ["third"]}}},
     {},
 ]
 
@@ -320,15 +312,8 @@ UNUSED = [
 @pytest.mark.law("overlapped.unused_parameters_count_as_zeros")
 @pytest.mark.parametrize("bucket_bytes", [1, CAP])
 def test_unused_parameters_count_as_zeros(observe, bucket_bytes):
-    """Three steps in which ranks use different parameters, one rank none."""
+    """Steps in which ranks use different parameters, one rank none, all but one; then one that uses all."""
     values.judge_steps(run_train(observe, 3, LAYERS, UNUSED, bucket_bytes=bucket_bytes))
-
-
-@pytest.mark.law("overlapped.unused_parameters_count_as_zeros")
-def test_parameters_that_nobody_uses_keep_nobody_waiting(observe):
-    """The same parameter unused on all ranks."""
-    nobody = [{"unused": {"0": {"0": ["third"], "1": ["third"]}}}, {}]
-    values.judge_steps(run_train(observe, 2, LAYERS, nobody, bucket_bytes=CAP))
 
 
 @pytest.mark.law("overlapped.frozen_stay_out_and_shared_travel_once")
@@ -411,10 +396,10 @@ def test_accumulated_gradients_are_averaged_once(observe):
 
 
 @pytest.mark.law("accumulation.no_sync_ends_with_its_block")
-@pytest.mark.parametrize("how", [{"interrupted": 0}, {"nested": True}], ids=["interrupted", "nested"])
-def test_no_sync_ends_with_its_block(observe, how):
+def test_no_sync_ends_with_its_block(observe):
     """Also by an exception; and an inner no_sync doesn't end the outer one."""
-    seen = run_train(observe, 2, LAYERS, [{"micro_batches": 2, **how}, {}], bucket_bytes=CAP)
+    steps = [{"micro_batches": 2, "nested": True}, {"micro_batches": 2, "interrupted": 0}, {}]
+    seen = run_train(observe, 2, LAYERS, steps, bucket_bytes=CAP)
     values.judge_steps(seen)
     travel.judge_silence(seen, "step 0 no_sync")
 
@@ -427,7 +412,7 @@ def test_every_token_weighs_the_same(observe, rows):
 
 
 @pytest.mark.law("accumulation.counts_are_exact")
-@pytest.mark.parametrize("num_tokens", [[3, 4], [2**24, 1, 0], [7]], ids=["few", "many", "alone"])
+@pytest.mark.parametrize("num_tokens", [[2**24, 1, 0], [7]], ids=["many", "alone"])
 def test_token_counts_are_exact(observe, num_tokens):
     """Beyond what a float32 can count, and on a single rank."""
     values.judge_loss_scale(run_loss_scale(observe, num_tokens))
