@@ -25,7 +25,7 @@ LONGER = {
 
 # Machine paths, and places that packages come from: a clone must work with whatever its reader's pip is set to.
 OF_ONE_MACHINE = re.compile(
-    r"(?<![\w.~$}/-])/(?:opt|root|work|home)/\w|\b(?:pypi|pythonhosted|npmjs|anaconda)\.(?:org|com)\b|://\S+/simple\b"
+    r"(?<![\w.~$}/-])/(?:opt|root|work)/\w|\b(?:pypi|pythonhosted|npmjs|anaconda)\.(?:org|com)\b|://\S+/simple\b"
 )
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 
