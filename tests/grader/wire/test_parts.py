@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -84,18 +85,29 @@ def test_the_innermost_line_of_the_current_thread_is_the_students(folder: str) -
     assert innermost_frame("", folder) is None
 
 
-def test_a_thread_that_sleeps_without_a_timer_is_told_from_one_that_runs_or_will_wake() -> None:
-    """Reading from a pipe that nobody writes to is for ever; a sleep is not, nor is a loop."""
-    seen = {}
-    programs = {"for ever": "input()", "for a while": "import time; time.sleep(60)", "busy": "while True: pass"}
-    for name, program in programs.items():
-        code = f"print(flush=True)\n{program}"
-        with subprocess.Popen([sys.executable, "-S", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-            assert process.stdout is not None and process.stdout.readline()
-            seen[name] = any(is_asleep_for_ever(process.pid) for _ in range(2000 if name == "for ever" else 50))
-            assert cpu_seconds(process.pid) > 0
-            process.kill()
-    assert seen == {"for ever": True, "for a while": False, "busy": False}
+@pytest.mark.parametrize(
+    ("program", "is_for_ever"),
+    [
+        ("input()", True),
+        ("threading.Event().wait()", True),
+        ("threading.Event().wait(60)", False),
+        ("select.poll().poll(60_000)", False),
+        ("time.sleep(60)", False),
+        ("while True: pass", False),
+    ],
+)
+def test_a_sleep_without_a_timer_is_told_from_one_with_and_from_work(program: str, is_for_ever: bool) -> None:
+    """Waiting for another process is for ever; what a timer ends is not, nor is a loop."""
+    code = f"import select, threading, time\nprint(flush=True)\n{program}"
+    with subprocess.Popen([sys.executable, "-S", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdout.readline()
+        until = time.monotonic() + (30 if is_for_ever else 0.3)
+        seen = False
+        while not seen and time.monotonic() < until:
+            seen = is_asleep_for_ever(process.pid) is True
+        assert seen == is_for_ever
+        assert cpu_seconds(process.pid) > 0
+        process.kill()
     assert cpu_seconds(process.pid) == 0.0 and is_asleep_for_ever(process.pid) is None
 
 

@@ -128,6 +128,18 @@ def test_rendezvous_holds_the_sender_and_buffers_do_not() -> None:
     assert evaluate(events, 1.0, math.inf, rendezvous=False).end_s == 10.0
 
 
+def test_a_transfer_that_must_wait_for_its_way_out_keeps_nobody_from_the_way_in() -> None:
+    """Rank 0 sends 10 bytes to rank 2, then 1 to rank 3; meanwhile, at 5, rank 1's byte reaches rank 3."""
+    events = [
+        issue(0, 0, "send", 0, peer=2, num_bytes=10), issue(0, 1, "send", 1, peer=3, num_bytes=1),
+        wait(0, 0, "send", 0), wait(0, 1, "send", 1),
+        compute(1, 5.0), issue(1, 0, "send", 2, peer=3, num_bytes=1), wait(1, 0, "send", 2),
+        issue(2, 0, "recv", 0, peer=0), wait(2, 0, "recv", 0),
+        issue(3, 0, "recv", 2, peer=1), issue(3, 1, "recv", 1, peer=0), wait(3, 0, "recv", 2), wait(3, 1, "recv", 1),
+    ]  # fmt: skip
+    assert [span.end_s for span in evaluate(events, 0.0, 1.0).lanes[3]] == [6.0, 11.0]
+
+
 def test_what_was_never_matched_takes_no_time() -> None:
     """The trace of a run that broke off can be played too."""
     assert evaluate([compute(0, 1.0), issue(0, 0, "recv", -1, peer=1), wait(0, 0, "recv", -1)], 5.0, 1.0).end_s == 1.0

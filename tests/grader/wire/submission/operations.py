@@ -224,6 +224,23 @@ def rings(rank, world_size):
 
 
 @CASES.of(*THREE)
+def whoever_comes_first_waits_for_the_receive_that_names_it(rank, world_size):
+    x, y = torch.empty(5), torch.empty(5)
+    if rank == 0:
+        works = []
+    elif rank == 1:
+        works = [dist.isend(values(1, 5), 2)]
+    else:
+        works = [dist.irecv(x, 0), dist.irecv(y, 1)]
+    dist.barrier()
+    if rank == 0:
+        dist.send(values(0, 5), 2)
+    for work in works:
+        work.wait()
+    return [x, y] if rank == 2 else []
+
+
+@CASES.of(*THREE)
 def from_any_source(rank, world_size):
     if rank:
         dist.send(values(rank, 5), 0)
