@@ -49,7 +49,7 @@ def differing(wire: Outcome, gloo: Outcome, *, to_the_bit: bool) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("file", ["operations.py", "frameworks.py"])
+@pytest.mark.parametrize("file", ["operations.py", "messages.py", "frameworks.py"])
 @pytest.mark.parametrize("world_size", [2, 3, 4])
 def test_the_wire_gives_what_gloo_gives(ranks: Ranks, tmp_path: Path, file: str, world_size: int) -> None:
     """To the bit on two ranks; beyond, gloo adds in another order and the sums agree to rounding."""
@@ -61,6 +61,7 @@ def test_the_wire_gives_what_gloo_gives(ranks: Ranks, tmp_path: Path, file: str,
 @pytest.mark.parametrize("network", [Network(rendezvous=False), Network(late=True)], ids=["buffered", "late"])
 def test_buffered_sends_and_late_delivery_change_no_value_of_a_right_program(ranks: Ranks, tmp_path: Path, network: Network) -> None:
     """Whoever waits for what it reads gets the same numbers however the network delivers."""
-    plain = run(ranks, "operations.py", 2, "wire", tmp_path)
-    other = run(ranks, "operations.py", 2, "wire", tmp_path, network)
-    assert not differing(other, plain, to_the_bit=True)
+    for file in ("operations.py", "messages.py"):
+        plain = run(ranks, file, 2, "wire", tmp_path)
+        other = run(ranks, file, 2, "wire", tmp_path, network)
+        assert not differing(other, plain, to_the_bit=True)
