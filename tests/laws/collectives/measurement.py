@@ -64,7 +64,7 @@ def judge_staged_times(seen: Any) -> None:
         }
         suspects = {name: np.median(calls, axis=-1) for name, calls in others.items()}
         suspects |= {"the mean over the calls, not their median": slowest.mean(-1), "the fastest call, not the median": slowest.min(-1)}
-        advice = "Is each call timed alone, with synchronize() right before the first reading and right before the second?"
+        advice = "Is each call timed alone, with synchronize() right before each of the two readings of the clock?"
         what = f"seconds on rank {rank}, the median over the calls of the slowest rank's time"
         hints = Hints(others=suspects, factors={"timed calls": case["num_timed"]}, suggestion=advice)
         assert_close(seen.rank(rank)["seconds"], expected, allowed=CLOCK_DIGITS * expected, what=what, hints=hints)

@@ -136,7 +136,7 @@ def run_reduce_scatter(observe: Any, world_size: int, tensors: Tensors, *, op: s
         op=op,
         **settled(case, rendezvous=False),
     )
-    return told(seen, "ring_reduce_scatter")
+    return told(seen, "ring_reduce_scatter, a chunk for each rank,")
 
 
 def run_all_gather(observe: Any, world_size: int, tensors: Tensors, **case: Any) -> Any:

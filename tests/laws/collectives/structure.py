@@ -172,7 +172,7 @@ def judge_block_volume(seen: Any, rows: Rows, *, elements_per_row: int, dtype: s
                 least=expected,
                 most=expected,
                 dtype=dtype,
-                hint="A rank's own block is copied; no block passes through a third rank.",
+                hint="A rank's own block is copied; every other goes straight to its rank.",
             )
             allowed = {other for other, count in enumerate(row) if count and other != rank}
             receivers = {message.peer for message in sends(seen, rank, name) if math.prod(message.shape)}
