@@ -14,17 +14,19 @@ from tests.laws.flash_attention import oracle
 from tests.laws.flash_attention.cases import Case
 from tests.laws.flash_attention.oracle import Array, Attention
 
+SAY_IEEE = 'Errors of three digits in float32 come of tf32, which tl.dot takes unless it is told input_precision="ieee".'
 
-def judge_forward(seen: Any, case: Case, names: Sequence[str] = ("o",)) -> None:
-    """The outputs called `names` are right, o in rows without keys being 0 and lse -inf."""
+
+def judge_forward(seen: Any, case: Case, names: Sequence[str] = ("o",), *, suggestion: str = "") -> None:
+    """The outputs called `names` are right, o in rows without keys being 0 and lse -inf. `suggestion`: for an error of no known kind."""
     q, k, v = (seen.inputs[name] for name in "qkv")
     exact, plain = oracle.forward(case.of, q, k, v), oracle.plain_forward(case.of, q, k, v)
     derived, returned = oracle.forward_bounds(case.of, q, k, v), seen.rank(0)
     for name in names:
         allowed = _allowed(returned[name], exact[name], plain[name], derived[name])
         if describe(returned[name], exact[name], allowed) is not None:
-            others = {sin: x[name] for sin, x in _other_forwards(case, q, k, v).items()}
-            hints = Hints(head_dim=case.head_dim, factors={"log2(e)": float(np.log2(np.e))}, others=others)
+            others = {sin: x[name] for sin, x in _other_forwards(case, q, k, v).items() if name in x}
+            hints = Hints(head_dim=case.head_dim, factors={"log2(e)": float(np.log2(np.e))}, others=others, suggestion=suggestion)
             assert_close(returned[name], exact[name], allowed=allowed, what=f"{name} ({_about(case)})", hints=hints)
 
 
@@ -53,7 +55,7 @@ def judge_gradients(
     for name in names:
         allowed = _allowed(returned[name], expected[name], plain[name], derived[name])
         if describe(returned[name], expected[name], allowed) is not None:
-            others = {sin: x[name] for sin, x in _other_backwards(case, do, q, k, v).items()}
+            others = {sin: x[name] for sin, x in _other_backwards(case, do, q, k, v).items() if name in x}
             hints = Hints(head_dim=case.head_dim, factors={"scale": case.of.scale_for(case.head_dim)}, others=others)
             assert_close(returned[name], expected[name], allowed=allowed, what=f"{name} ({_about(case)})", hints=hints)
 
@@ -109,9 +111,9 @@ def _other_forwards(case: Case, q: Array, k: Array, v: Array) -> dict[str, dict[
         sins["attention with query head h on key head h % G"] = oracle.forward(of, q, k[:, heads], v[:, heads])
     exact = oracle.weights(of, q, k, v)
     largest = np.where(np.isfinite(exact.scores.max(-1)), exact.scores.max(-1), 0.0)
-    sins["the logarithm in base 2"] = {"o": exact.o, "lse": exact.lse * np.log2(np.e)}
-    sins["the logarithm without the largest score"] = {"o": exact.o, "lse": exact.lse - largest}
-    sins["the largest score alone"] = {"o": exact.o, "lse": largest}
+    sins["the logarithm in base 2"] = {"lse": exact.lse * np.log2(np.e)}
+    sins["the logarithm without the largest score"] = {"lse": exact.lse - largest}
+    sins["the largest score alone"] = {"lse": largest}
     return sins
 
 
@@ -120,8 +122,8 @@ def _other_backwards(case: Case, do: Array, q: Array, k: Array, v: Array) -> dic
     of, right = case.of, oracle.backward(case.of, do, q, k, v)
     scale = of.scale_for(case.head_dim)
     sins = {
-        "the gradient without the scale": {"dq": right["dq"] / scale, "dk": right["dk"] / scale, "dv": right["dv"]},
-        "the gradient with the scale applied twice": {"dq": right["dq"] * scale, "dk": right["dk"] * scale, "dv": right["dv"]},
+        "the gradient without the scale": {"dq": right["dq"] / scale, "dk": right["dk"] / scale},
+        "the gradient with the scale applied twice": {"dq": right["dq"] * scale, "dk": right["dk"] * scale},
     }
     if of.causal:
         sins["the gradient without the causal mask"] = oracle.backward(Attention(scale=of.scale), do, q, k, v)
@@ -129,7 +131,7 @@ def _other_backwards(case: Case, do: Array, q: Array, k: Array, v: Array) -> dic
         each = oracle.backward(of, do, q, oracle.repeated(k, q.shape[1]), oracle.repeated(v, q.shape[1]))
         num_sharing = q.shape[1] // k.shape[1]
         for which, name in ((0, "first"), (num_sharing - 1, "last")):
-            one = {"dq": right["dq"], "dk": each["dk"][:, which::num_sharing], "dv": each["dv"][:, which::num_sharing]}
+            one = {"dk": each["dk"][:, which::num_sharing], "dv": each["dv"][:, which::num_sharing]}
             sins[f"the gradient from the {name} of the query heads that share a key head"] = one
     return sins
 
