@@ -107,6 +107,7 @@ def main() -> None:
         assert all(error < 2e-2 for error in errors["reference"].values()), "wrong: not timed"
     for heads, head_dim, tokens in SHAPES:
         measured: dict[str, Any] = {}
+        torch._dynamo.reset()  # FlexAttention's recompilations are counted over all shapes
         for name, attend in peers(tokens).items():
             try:
                 measured[name] = time_one(attend, heads, head_dim, tokens)

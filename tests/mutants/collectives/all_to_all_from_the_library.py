@@ -1,7 +1,7 @@
 """Calls the library's all_to_all_single under a name that is put together at run time.
 
 law: collectives.all_to_all.each_block_travels_once
-says: all_to_all_single
+says: all_to_all
 """
 # region solution all_to_all
     size = dist.get_world_size(group)

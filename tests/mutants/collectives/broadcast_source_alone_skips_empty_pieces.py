@@ -1,7 +1,7 @@
 """The source leaves out empty pieces and the others wait for them.
 
 law: collectives.broadcast.every_rank_holds_the_source
-says: wait
+says: mismatch
 """
 # region solution broadcast
     size, rank = dist.get_world_size(group), dist.get_rank(group)
