@@ -1,5 +1,5 @@
-"""Tiled, one head after the other: keys from the last to the first, in base 2, with the denominator as one more column of the values and a finite
-start of the maximum; in Triton, tiles of its own choice that are as wide as they are high; gradients that nobody needs are left out.
+"""Tiled, one head after the other: keys from the last to the first, in base 2, with the denominator as one more column of the values and a
+finite start of the maximum; in Triton, tiles of its own choice that are as wide as they are high; gradients that nobody needs are left out.
 """
 # region solution tiled_attention
     B, H, T, D = q_BHTD.shape

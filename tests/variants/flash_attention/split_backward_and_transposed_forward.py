@@ -1,4 +1,4 @@
-"""Forward holds scores with keys down and queries across, in base e, with one loop without a mask and one with it, and tiles of its own choice;
+"""Forward holds scores with keys down and queries across, in base e, with a loop without a mask and one with it, and tiles of its own;
 backward has three kernels, of which the first makes delta from pointers of any layout.
 """
 # region solution forward_kernel
@@ -131,7 +131,8 @@ backward has three kernels, of which the first makes delta from pointers of any 
         offs_d = tl.arange(0, BLOCK_D)
         mask = (offs_q < num_queries)[:, None] & (offs_d < head_dim)[None, :]
         o = tl.load(o_ptr + b * stride_ob + h * stride_oh + offs_q[:, None] * stride_ot + offs_d[None, :] * stride_od, mask=mask, other=0.0)
-        do = tl.load(do_ptr + b * stride_gb + h * stride_gh + offs_q[:, None] * stride_gt + offs_d[None, :] * stride_gd, mask=mask, other=0.0)
+        do_tile = do_ptr + b * stride_gb + h * stride_gh + offs_q[:, None] * stride_gt + offs_d[None, :] * stride_gd
+        do = tl.load(do_tile, mask=mask, other=0.0)
         delta = tl.sum(o.to(tl.float32) * do.to(tl.float32), axis=1)
         tl.store(delta_ptr + tl.program_id(1) * num_queries + offs_q, delta, mask=offs_q < num_queries)
 

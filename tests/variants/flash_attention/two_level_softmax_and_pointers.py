@@ -1,5 +1,5 @@
 """Finishes the softmax of every tile and merges finished parts by their lse; backward walks over keys outside, one group of heads after the
-other; the forward kernel takes pointers and strides of any layout, stands inside the function that launches it, and has a grid in two dimensions.
+other; the forward kernel takes pointers and strides, stands inside the function that launches it, and has a grid in two dimensions.
 """
 # region solution tiled_attention
     B, H, T, D = q_BHTD.shape
