@@ -10,6 +10,10 @@ import sys
 import time
 from pathlib import Path
 
+from grader.records import MiB
+
+_MADV_COLLAPSE = 25  # Linux 6.1 and later
+_HUGE_PAGE_BYTES = 2 * MiB
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -47,6 +51,22 @@ def children() -> list[int]:
     for task in Path("/proc/self/task").iterdir():
         found += map(int, (task / "children").read_text().split())
     return found
+
+
+def gather_into_huge_pages() -> None:
+    """Move this process's own memory into huge pages, where the kernel can: a fork then copies 1/512 of the page table entries.
+
+    Measured with torch and its 2000 modules imported (226 MiB of own memory): fork and exit 16 ms before, 5 ms after; takes 0.3 s once.
+    """
+    if sys.platform != "linux":
+        return
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        extent, permissions, _, _, inode, *_ = line.split()
+        start, end = (int(bound, 16) for bound in extent.split("-"))
+        first = -(-start // _HUGE_PAGE_BYTES) * _HUGE_PAGE_BYTES
+        num_bytes = (end - first) // _HUGE_PAGE_BYTES * _HUGE_PAGE_BYTES
+        if permissions.startswith("rw") and inode == "0" and num_bytes > 0:
+            _LIBC.madvise(ctypes.c_void_p(first), ctypes.c_size_t(num_bytes), _MADV_COLLAPSE)  # refused: then it stays as it is
 
 
 def kill_session(pid: int) -> None:

@@ -59,6 +59,7 @@ def main(fd: int, flavour: str) -> None:
     Words(line).say({"ready": True, "session": str(session), "pid": os.getpid()})
     gc.collect()
     gc.freeze()  # children then copy fewer pages
+    kernel.gather_into_huge_pages()
     try:
         serve(line, session)
     finally:
