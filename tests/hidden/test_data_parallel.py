@@ -159,7 +159,7 @@ def test_flat_all_reduce_takes_any_layout(observe, function):
 
 # --- replicas --------------------------------------------------------------------------------------------------------
 WEIGHTS = {"frozen": ("float64", (3, 4)), "weight": ("float16", (2, 5)), "hollow": ("float32", (0, 3)), "scalar": ("bfloat16", ())}
-BUFFERS = {"steps": ("int32", (1,)), "flags": ("uint8", (7,)), "table": ("int64", (2, 3)), "hidden": ("float32", (2,))}
+BUFFERS = {"steps": ("int32", (3,)), "flags": ("uint8", (7,)), "table": ("int64", (2, 3)), "hidden": ("float32", (4,))}
 STATE = {"frozen": ["frozen", "scalar"], "fleeting": ["hidden", "steps"]}
 
 
@@ -198,6 +198,7 @@ CASES = [
     {"parameters": parameters([5] * 13, "float64", frozen=[0, 12]), "bucket_bytes": 120},
     {"parameters": [[("float16", "float32", "float64")[n % 3], [n + 1, 2], n % 5 != 0] for n in range(17)], "bucket_bytes": 200},
     {"parameters": [*parameters([8] * 6, "bfloat16"), ["float32", [1], True], *parameters([8] * 6, "bfloat16")], "bucket_bytes": 48},
+    {"parameters": [[("bfloat16", "float16")[n // 2 % 2], [3, n], n % 4 > 0] for n in range(9)], "bucket_bytes": 60},
     {"parameters": parameters([9]), "bucket_bytes": 36},
 ]
 CASES_KIND = "several dtypes, frozen parameters, parameters larger than the cap"

@@ -23,6 +23,7 @@ def shards(at: Any, *, cases: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
         options = {name: case[name] for name in ("epoch", "seed", "shuffle", "drop_last") if name in case}
         rows = torch.full((world_size, length), -1, dtype=torch.int64)
         torch.manual_seed(at.seed + number)
+        torch.rand(number + 1)  # so that the state is more than its seed
         for rank in range(world_size):
             before = torch.random.get_rng_state()
             read = list(map(int, at.submission.shard_indices(num_samples, rank, world_size, **options)))[:length]
@@ -208,7 +209,7 @@ def timed(at: Any, *, layers: list[str], forward_s: float, backward_s: float, bu
 class Chosen(nn.Module):
     """Its forward is a sum of parameter times factor, so that the factors are the gradients.
 
-    frozen: names without gradient; shared: other name -> name of the parameter that it also is; layout: of all parameters and buffers;
+    frozen: names without gradient; shared: a layer's name -> the parameter that it also has; layout: of all parameters and buffers;
     fleeting: buffers that the state dict leaves out.
     """
 
@@ -227,12 +228,15 @@ class Chosen(nn.Module):
         for name, value in parts_of(inputs, "buffer").items():
             self.register_buffer(name, view(value, layout), persistent=name not in fleeting)
         for other, name in (shared or {}).items():
-            self.register_parameter(other, getattr(self, name))
+            layer = nn.Module()
+            layer.register_parameter("shared", getattr(self, name))
+            self.add_module(other, layer)
 
     def forward(self, *, factors: dict[str, torch.Tensor]) -> torch.Tensor:
         """The sum over `factors`; 0, with a gradient for nobody, where there are none."""
         total = torch.zeros((), dtype=torch.float64, requires_grad=True)
-        for name, parameter in self.named_parameters(remove_duplicate=False):
+        for path, parameter in self.named_parameters(remove_duplicate=False):
+            name = path.removesuffix(".shared")
             if name in factors and parameter.requires_grad:
                 total = total + (parameter * factors[name]).sum().double()
         return total

@@ -197,6 +197,7 @@ CASES = [
     {"parameters": parameters([7, 30, 2, 2, 2, 50, 1, 9, 9, 3], frozen=[1, 8]), "bucket_bytes": 100},
     {"parameters": [[("float32", "bfloat16")[n % 3 == 1], [5, 3], n != 4] for n in range(11)], "bucket_bytes": 130},
     {"parameters": [["float32", [4], True], *parameters([40] * 5, "bfloat16"), ["float32", [4], True]], "bucket_bytes": 160},
+    {"parameters": [[("float16", "bfloat16")[n % 2], [n + 1], True] for n in range(8)], "bucket_bytes": 40},
     {"parameters": parameters([3, 3], frozen=[0, 1]), "bucket_bytes": 100},
 ]
 

@@ -122,8 +122,8 @@ def judge_step_time(seen: Any, *, bucket_s: float) -> None:
     if timeline.end_s < ideal.end_s * (1 - SIGNIFICANT):
         diagnosis = "Too short: not everything travels that should."
     raise broken(
-        f"With {bucket_s:g} s for a bucket's all-reduce, a step of {n} ranks takes {timeline.end_s:g} s.",
-        f"Expected: {ideal.end_s:g} s; without overlap it would be {ideal.flat_s:g} s.",
+        f"With {bucket_s:g} seconds for a bucket's all-reduce, a step of {n} ranks takes {timeline.end_s:g} seconds.",
+        f"Expected: {ideal.end_s:g} seconds; without overlap it would be {ideal.flat_s:g}.",
         diagnosis,
         "Which bucket could have left earlier? A bucket leaves when its last gradient is there and the one before has left.",
         where="\n".join(["rank 0, yours:", *drawn(timeline.lanes[0]), "perfect overlap:", *drawn(ideal.spans)]),

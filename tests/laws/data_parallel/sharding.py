@@ -129,7 +129,7 @@ def judge_one_order(seen: Any) -> None:
                 f"{call}: after all samples the order goes on with {again[:6].tolist()}; it began with {order[:6].tolist()}.",
                 "Expected: its own beginning.",
                 "The last round is filled up with other samples than the order's first.",
-                "Repeat the order as a whole, then cut it to N times the number per rank.",
+                "Repeat the order as a whole, then cut it to the world size times the number per rank.",
             )
         key = (num_samples, case.get("seed", 0), case.get("epoch", 0), case.get("shuffle", True))
         theirs, their_call = first.setdefault(key, (order[:num_samples], call))

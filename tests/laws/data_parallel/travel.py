@@ -66,7 +66,7 @@ def judge_volume(seen: Any, phase: str, gradients: dict[str, int], *, num_parame
         total: Counter[str] = Counter()
         for call in calls:
             for dtype, num_bytes in parts_of_call(call).items():
-                total[dtype] += carried(call, num_bytes)
+                total[dtype] += num_bytes if is_control(dtype) else carried(call, num_bytes)
         judge_control(seen, rank, phase, total, num_parameters)
         is_exact = all(call.op in ("all_reduce", "barrier") for call in calls)
         for dtype in sorted({dtype for dtype in [*total, *gradients] if not is_control(dtype)}):
@@ -84,7 +84,7 @@ def volume_broken(rank: int, n: int, phase: str, dtype: str, got: float, expecte
         f"{phase}: rank {rank} of {n} has {got:g} bytes of {dtype} carried in {num_calls} calls.",
         f"Expected: {expected:g}, for every gradient once.",
         f"{ratio}: {'too little to average them all' if got < expected else 'more travels than the gradients, or in another dtype'}.",
-        "Is something sent twice, or in each micro-batch? Do frozen parameters travel? Does each gradient travel in its own dtype?",
+        "Is something sent in each micro-batch, in another dtype, or once for each name of a shared parameter? Do frozen ones travel?",
     )
 
 
@@ -95,8 +95,8 @@ def judge_latencies(seen: Any, phase: str, *, num_dtypes: int) -> None:
     if each - 1e-9 <= took <= num_dtypes * each + 1e-9:
         return
     raise broken(
-        f"{phase}: where a message takes 1 s whatever its size, {seen.world_size} ranks need {took:g} s.",
-        f"Expected: {each} s" + (f", up to {num_dtypes * each} for {num_dtypes} dtypes." if num_dtypes > 1 else "."),
+        f"{phase}: where a message takes a second whatever its size, {seen.world_size} ranks need {took:g} seconds.",
+        f"Expected: {each} seconds" + (f", up to {num_dtypes * each} for {num_dtypes} dtypes." if num_dtypes > 1 else "."),
         f"That is {took / each:.3g} times the latency of one all-reduce.",
         "Are all gradients of a dtype joined before they travel?",
     )
@@ -105,9 +105,9 @@ def judge_latencies(seen: Any, phase: str, *, num_dtypes: int) -> None:
 def judge_control(seen: Any, rank: int, phase: str, total: Counter[str], num_parameters: int) -> None:
     """Integer messages are small."""
     num_bytes = sum(count for dtype, count in total.items() if is_control(dtype))
-    if num_bytes > 2 * CONTROL_BYTES * num_parameters:  # twice: an all-reduce carries nearly two times what is put in
+    if num_bytes > CONTROL_BYTES * num_parameters:
         raise broken(
-            f"{phase}: rank {rank} has {num_bytes:g} bytes of integers carried for {num_parameters} parameters.",
+            f"{phase}: rank {rank} puts {num_bytes:g} bytes of integers into its calls, for {num_parameters} parameters.",
             f"Allowed: {CONTROL_BYTES} bytes for each parameter.",
             "More than a map of the used parameters travels beside the gradients.",
         )

@@ -44,9 +44,18 @@ def judge_means(seen: Any, names: Iterable[str] | None = None) -> None:
                     untouched=given[rank],
                     parts={f"rank {r}'s share": part / len(members) for r, part in zip(members, parts, strict=True)},
                 )
-                assert_close(got, np.mean(parts, axis=0), allowed=allowed, what=f"{name}: the gradient on rank {rank}", hints=hints)
+                assert_close(got, np.mean(parts, axis=0), allowed=allowed, what=f"{described(case, name)} on rank {rank}", hints=hints)
             else:
                 assert_equal(got, given[rank], what=f"{name} on rank {rank}, which is no member of the group")
+
+
+def described(case: dict[str, Any], name: str) -> str:
+    """The mean of one gradient, and what is special about it."""
+    layout, missing = case.get("layout", "plain"), case.get("missing", {}).get(name)
+    special = [] if layout == "plain" else [f"not contiguous but {layout.replace('_', ' ')}"]
+    if missing:
+        special.append(f"grad was None on rank{'s' * (len(missing) > 1)} {', '.join(map(str, missing))}")
+    return f"{case['function']}: the mean gradient of {name}" + (f" ({'; '.join(special)})" if special else "")
 
 
 def judge_state(seen: Any, prefix: str) -> None:
@@ -104,6 +113,20 @@ def mean_of(by_rank: dict[int, list[Array]], shape: tuple[int, ...], dtype: str)
     return total / len(by_rank), roundings * (unit_roundoff(dtype) * magnitude / len(by_rank) + SMALLEST.get(dtype, 0.0))
 
 
+def circumstances(seen: Any, number: int, name: str) -> str:
+    """What is special about a step, and about a parameter in it."""
+    case = seen.request.parameters
+    step = case["steps"][number]
+    before = {"none": "set to None", "zero": "set to zero", "keep": "kept"}[step.get("between", "none")]
+    special = [f"gradients {before} before it"]
+    if step.get("micro_batches", 1) > 1:
+        special.append(f"{step['micro_batches']} micro-batches, all but the last under no_sync")
+    shared = [other for other, owner in case.get("shared", {}).items() if owner == name]
+    special += [f"{name} is shared with {' and '.join(shared)}"] if shared else []
+    special += ["results land when they are waited for"] if seen.request.network.late else []
+    return f" ({'; '.join(special)})" if special else ""
+
+
 def assert_gradient(
     seen: Any, number: int, name: str, rank: int, expected: Array, allowed: Array, by_rank: dict[int, list[Array]], kept: Array
 ) -> None:
@@ -117,7 +140,7 @@ def assert_gradient(
         parts={f"rank {r}'s share": total / len(by_rank) for r, total in sums.items()},
         others={"the average of the step before": kept + zeros} if np.any(kept) else {},
     )
-    what = f"step {number + 1}: the gradient of {name} on rank {rank}"
+    what = f"step {number + 1}{circumstances(seen, number, name)}: the mean gradient of {name} on rank {rank}"
     assert_close(seen.rank(rank)[f"gradient/{number}/{name}"], expected, allowed=allowed, what=what, hints=hints)
 
 
@@ -161,5 +184,5 @@ def judge_loss_scale(seen: Any) -> None:
     for rank in members:
         expected = np.asarray(len(members) / total)
         hints = Hints(world_size=len(members), suggestion="Are the tokens counted in a float32, which has 24 bits? Over which ranks?")
-        what = f"mean_loss_scale on rank {rank}, {total} tokens in all"
+        what = f"mean_loss_scale on rank {rank}, of exactly {total} tokens in all"
         assert_close(seen.rank(rank)["scale"], expected, allowed=4 * unit_roundoff("float64") * expected, what=what, hints=hints)
