@@ -94,6 +94,8 @@ def traffic(at: Any) -> dict[str, torch.Tensor]:
 # --- shared ----------------------------------------------------------------------------------------------------------
 def laid_out(x: torch.Tensor, name: str, layout: str) -> torch.Tensor:
     """`x` as a view of memory that lies in another order; what is in that memory beside `x` is NaN."""
+    if layout == "mixed":  # no two tensors of a kind have the same strides
+        layout = "plain" if name in ("k", "o") else "tokens_first"
     if layout == "tokens_first":  # (B, T, H, D) in memory, as a projection leaves it
         return x.transpose(1, 2).contiguous().transpose(1, 2)
     if layout == "sliced":  # odd strides, an odd start, and neighbours on all sides

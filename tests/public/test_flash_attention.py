@@ -31,7 +31,8 @@ LARGE = Case(queries=48, values="large", block_k=16)
 GROUPED = Case(heads=6, kv_heads=2, queries=40)
 GROUPED_CAUSAL = Case(batch=2, heads=4, kv_heads=2, queries=50, causal=True)
 PEAKED = Case(queries=24, head_dim=16, values="peaked")
-VIEWS = [Case(batch=2, queries=37, causal=True, layout="tokens_first"), Case(queries=37, layout="sliced")]
+VIEWS = [Case(batch=2, queries=37, layout="mixed"), Case(queries=37, causal=True, layout="sliced")]
+MANY_TILES = Case(heads=1, queries=256, dtype="float16", values="offset", block_q=2, block_k=32)
 # Far smaller than their matrices of scores (6.25 and 12 MiB); in the second that is one block of rows.
 LONG = Case(heads=1, queries=1280, head_dim=16, block_q=128, block_k=128)
 MANY_KEYS = Case(heads=1, queries=64, keys=49152, head_dim=16, block_q=64, block_k=1024)
@@ -63,7 +64,7 @@ def test_tiled_works_for_any_lengths_and_blocks(observe, case):
 
 
 @pytest.mark.law("tiled.causal_is_aligned_to_the_end")
-@pytest.mark.parametrize("case", [CAUSAL, DECODING], ids=["square", "decoding"])
+@pytest.mark.parametrize("case", [CAUSAL, DECODING, FEWER_KEYS], ids=["square", "decoding", "fewer_keys"])
 def test_tiled_causal_is_aligned_to_the_end(observe, case):
     """Query t sees the keys up to t + S - T."""
     values.judge_forward(cases.run_forward(observe, case, TILED), case, ("o", "lse"))
@@ -88,7 +89,7 @@ def test_tiled_query_heads_share_key_heads(observe):
 
 
 @pytest.mark.law("tiled.gradients_are_exact")
-@pytest.mark.parametrize("case", [PLAIN, SCALED, HALF], ids=["float32", "given_scale", "float16"])
+@pytest.mark.parametrize("case", [PLAIN, SCALED, HALF, MANY_TILES], ids=["float32", "given_scale", "float16", "many_tiles"])
 def test_tiled_gradients_are_exact(observe, case):
     """dq, dk and dv against fp64; the inputs come back as they went in."""
     seen = cases.run_backward(observe, case, TILED_BACKWARD)
@@ -160,7 +161,7 @@ def test_flash_works_for_any_head_dim(observe, head_dim):
 
 
 @pytest.mark.law("forward.causal_is_aligned_to_the_end")
-@pytest.mark.parametrize("case", [CAUSAL, DECODING], ids=["square", "decoding"])
+@pytest.mark.parametrize("case", [CAUSAL, DECODING, FEWER_KEYS], ids=["square", "decoding", "fewer_keys"])
 def test_flash_causal_is_aligned_to_the_end(observe, case):
     """Query t sees the keys up to t + S - T."""
     values.judge_forward(cases.run_forward(observe, case, FLASH), case, ("o", "lse"))
@@ -185,7 +186,7 @@ def test_flash_query_heads_share_key_heads(observe):
 
 
 @pytest.mark.law("forward.any_layout")
-@pytest.mark.parametrize("case", VIEWS, ids=["tokens_first", "sliced"])
+@pytest.mark.parametrize("case", VIEWS, ids=["mixed", "sliced"])
 def test_flash_takes_any_layout(observe, case):
     """Views whose neighbours in memory are NaN; they come back as they went in."""
     seen = cases.run_forward(observe, case, FLASH)
@@ -249,7 +250,7 @@ def test_flash_shared_key_heads_collect_gradients(observe):
 
 
 @pytest.mark.law("backward.any_lengths_head_dims_and_layouts")
-@pytest.mark.parametrize("case", [UNEVEN, Case(queries=40, head_dim=80), *VIEWS], ids=["uneven", "head_dim_80", "tokens_first", "sliced"])
+@pytest.mark.parametrize("case", [UNEVEN, Case(queries=40, head_dim=80), *VIEWS], ids=["uneven", "head_dim_80", "mixed", "sliced"])
 def test_flash_backward_takes_any_lengths_head_dims_and_layouts(observe, case):
     """Uneven lengths, a head dim that is no power of two, views whose neighbours in memory are NaN."""
     seen = cases.run_backward(observe, case, FLASH_BACKWARD)

@@ -17,7 +17,7 @@ from grader.records import Limits
 from tests.laws.flash_attention.oracle import Array, Attention, forward
 
 Values = Literal["normal", "large", "offset", "peaked"]
-Layout = Literal["plain", "tokens_first", "sliced", "broadcast"]
+Layout = Literal["plain", "tokens_first", "sliced", "broadcast", "mixed"]
 
 HAS_TRITON = find_spec("triton") is not None
 ENOUGH = Limits(cpu_s=60, wall_s=60)  # an interpreted kernel on a slow and busy machine
@@ -68,7 +68,7 @@ class Case:
         if self.values == "large":
             _make_large(drawn, rng, self.of.scale_for(self.head_dim))
         elif self.values == "offset":  # sums that grow: what is lost in a narrow accumulator shows
-            drawn["v"] += 1.0
+            drawn |= {name: drawn[name] + 1.0 for name in ("v", "do")}
         elif self.values == "peaked":  # few keys carry a row, so that errors of its scores don't average out
             drawn["q"] *= 2.0
         if self.layout == "broadcast":
@@ -169,6 +169,7 @@ def words_for(case: Case) -> str:
         f"{case.queries} queries and {case.k_shape[2]} keys",
         f"head dim {case.head_dim}",
     ]
+    parts += ["a scale of its own"] if case.scale is not None else []
     parts += [f"{case.heads} query heads on {case.k_shape[1]} key heads"] if case.k_shape[1] != case.heads else []
     parts += [f"scores around ±{LARGE_SCORE:g}"] if case.values == "large" else []
     parts += [f"layout: {case.layout.replace('_', ' ')}"] if case.layout != "plain" else []

@@ -124,7 +124,7 @@ def judge_no_race(seen: Any) -> None:
                 Message(
                     seen=f"A race in kernel {launch['kernel']}: {launch['races'][0]}.",
                     where="\n".join(launch["races"][1:]),
-                    diagnosis="On a GPU these programs run at once, and what is read or kept is left to chance.",
+                    diagnosis="It is a race: on a GPU these programs run at once, and what is read or kept is left to chance.",
                     suggestion="Let one program own what it writes, or add with tl.atomic_add.",
                 )
             )
@@ -181,7 +181,7 @@ def judge_kept(seen: Any, case: Case) -> None:
             Message(
                 seen=f"{facts['kept_bytes']} bytes are kept between forward and backward.",
                 allowed=f"Allowed: {allowed}, which is q, k, v, o and lse, and {few} bytes beside.",
-                diagnosis=f"That is {facts['kept_bytes'] / allowed:.3g} times as much.",
+                diagnosis=f"It keeps {facts['kept_bytes'] / allowed:.3g} times as much as that.",
                 suggestion="What else does ctx hold? Weights and scores can be made again; copies needn't be kept.",
             )
         )

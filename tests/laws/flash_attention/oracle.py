@@ -25,7 +25,7 @@ SCALE_ROUNDINGS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attention:
-    """What is asked: everything but the values. `swap` names a sin for the messages, never for a verdict."""
+    """What is asked: everything but the values."""
 
     causal: bool = False
     scale: float | None = None
@@ -63,11 +63,16 @@ class Weights:
     o: Array
 
 
-def weights(of: Attention, q: Array, k: Array, v: Array, *, dtype: type = np.float64, at_start: bool = False) -> Weights:
-    """softmax(scale q kT) v. Rows that see nothing give 0 and -inf. `dtype` is float64, or float32 for the plain implementation."""
+def weights(
+    of: Attention, q: Array, k: Array, v: Array, *, dtype: type = np.float64, at_start: bool = False, masked: float = -np.inf
+) -> Weights:
+    """softmax(scale q kT) v. Rows that see nothing give 0 and -inf. `dtype` is float64, or float32 for the plain implementation.
+
+    `at_start` and `masked` (the score of a key that isn't seen) are sins, for the messages only.
+    """
     q, k, v = q.astype(dtype), repeated(k, q.shape[1]).astype(dtype), repeated(v, q.shape[1]).astype(dtype)
     scores = (q @ k.swapaxes(-1, -2)) * dtype(of.scale_for(q.shape[-1]))
-    scores = np.where(of.visible(q.shape[2], k.shape[2], at_start=at_start), scores, dtype(-np.inf))
+    scores = np.where(of.visible(q.shape[2], k.shape[2], at_start=at_start), scores, dtype(masked))
     largest = scores.max(-1, keepdims=True)
     origin = np.where(np.isfinite(largest), largest, dtype(0))
     exponentials = np.exp(scores - origin)
@@ -92,27 +97,48 @@ def plain_forward(of: Attention, q: Array, k: Array, v: Array) -> dict[str, Arra
     return {"o": (p @ repeated(v, q.shape[1]).astype(np.float32)).astype(dtype), "lse": rough.lse}
 
 
-def backward(
-    of: Attention, do: Array, q: Array, k: Array, v: Array, *, dtype: type = np.float64, o: Array | None = None
-) -> dict[str, Array]:
-    """dq, dk and dv. In float32 (with the `o` that the forward pass rounded) it is the plain implementation: p and ds are rounded too."""
-    exact = weights(of, q, k, v, dtype=dtype)
-    given, num_kv_heads = q.dtype, k.shape[1]
+def backward(of: Attention, do: Array, q: Array, k: Array, v: Array) -> dict[str, Array]:
+    """dq, dk and dv in fp64."""
+    exact = weights(of, q, k, v)
+    return _gradients(of, exact.p, (do.astype(np.float64) * exact.o).sum(-1, keepdims=True), do, q, k, v)
 
-    def rounded(x: Array) -> Array:
-        return x if dtype is np.float64 else x.astype(given).astype(dtype)
 
-    q, k, v, do = q.astype(dtype), repeated(k, q.shape[1]).astype(dtype), repeated(v, q.shape[1]).astype(dtype), do.astype(dtype)
-    scale = dtype(of.scale_for(q.shape[-1]))
-    delta = (do * (exact.o if o is None else o.astype(dtype))).sum(-1, keepdims=True)
-    ds = rounded(exact.p * (do @ v.swapaxes(-1, -2) - delta))
-    dk, dv = ds.swapaxes(-1, -2) @ q * scale, rounded(exact.p).swapaxes(-1, -2) @ do
-    return {"dq": ds @ k * scale, "dk": summed(dk, num_kv_heads), "dv": summed(dv, num_kv_heads)}
+def backward_in_base_two(of: Attention, do: Array, q: Array, k: Array, v: Array) -> dict[str, Array]:
+    """A sin, for the messages: the gradients when the given lse is taken for a logarithm in base 2."""
+    exact = weights(of, q, k, v)
+    finite = np.where(np.isfinite(exact.lse), exact.lse, 0.0)[..., None]
+    with np.errstate(over="ignore", invalid="ignore"):
+        p = np.exp(exact.scores - finite * np.log(2))
+        return _gradients(of, p, (do.astype(np.float64) * exact.o).sum(-1, keepdims=True), do, q, k, v)
 
 
 def plain_backward(of: Attention, do: Array, q: Array, k: Array, v: Array, o: Array) -> dict[str, Array]:
-    """The plain implementation's gradients, each in its tensor's dtype."""
-    return {name: x.astype(q.dtype) for name, x in backward(of, do, q, k, v, dtype=np.float32, o=o).items()}
+    """The plain implementation's gradients: float32, with p and ds rounded to the inputs' dtype; `o` is the output in that dtype."""
+    rough = weights(of, q, k, v, dtype=np.float32)
+    delta = (do.astype(np.float32) * o.astype(np.float32)).sum(-1, keepdims=True)
+    found = _gradients(of, rough.p, delta, do, q, k, v, dtype=np.float32, rounded_to=q.dtype)
+    return {name: x.astype(q.dtype) for name, x in found.items()}
+
+
+def _gradients(
+    of: Attention,
+    p: Array,
+    delta: Array,
+    do: Array,
+    q: Array,
+    k: Array,
+    v: Array,
+    *,
+    dtype: type = np.float64,
+    rounded_to: Any = np.float64,
+) -> dict[str, Array]:
+    """dq, dk and dv from the weights and delta, in `dtype`; p and ds are rounded on the way."""
+    num_kv_heads = k.shape[1]
+    q, k, v, do = q.astype(dtype), repeated(k, q.shape[1]).astype(dtype), repeated(v, q.shape[1]).astype(dtype), do.astype(dtype)
+    scale = dtype(of.scale_for(q.shape[-1]))
+    ds = (p * (do @ v.swapaxes(-1, -2) - delta)).astype(rounded_to).astype(dtype)
+    dk, dv = ds.swapaxes(-1, -2) @ q * scale, p.astype(rounded_to).astype(dtype).swapaxes(-1, -2) @ do
+    return {"dq": ds @ k * scale, "dk": summed(dk, num_kv_heads), "dv": summed(dv, num_kv_heads)}
 
 
 # --- what rounding may do --------------------------------------------------------------------------------------------

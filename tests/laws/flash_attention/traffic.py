@@ -16,6 +16,7 @@ PUBLIC_ROWS: list[Row] = [
     (2, 3, 128, 128, 64, 4, 32, 64, True),
     (1, 4, 100, 77, 40, 2, 32, 16, False),
     (1, 2, 100, 300, 16, 4, 64, 32, True),
+    (1, 2, 200, 90, 16, 4, 32, 16, True),
     (1, 1, 4096, 4096, 64, 2, 128, 64, True),
 ]
 HIDDEN_ROWS: list[Row] = [
@@ -38,6 +39,7 @@ def judge_rows(seen: Any, rows: list[Row]) -> None:
     others = {
         "the bytes with all blocks visited": np.array([counted(row, visits_all=True) for row in rows]),
         "the bytes with the causal mask aligned to the start": np.array([counted(row, at_start=True) for row in rows]),
+        "the bytes with blocks of queries that see nothing counted below zero": np.array([_below_zero(row) for row in rows]),
         "the bytes without lse": np.array([counted(row) - 4 * row[0] * row[1] * row[2] for row in rows]),
     }
     assert_equal(
@@ -57,3 +59,13 @@ def counted(row: Row, *, visits_all: bool = False, at_start: bool = False) -> in
             if visits_all or not causal or first_k <= rows[-1] + offset:
                 total += 2 * (min(first_k + block_k, keys) - first_k) * head_dim * itemsize
     return batch * heads * total
+
+
+def _below_zero(row: Row) -> int:
+    """A sin: the formula without its "0 if negative"."""
+    batch, heads, queries, keys, head_dim, itemsize, block_q, block_k, causal = row
+    total = counted(row)
+    for first_q in range(0, queries if causal else 0, block_q):
+        seen = min(first_q + block_q, queries) + keys - queries
+        total += batch * heads * 2 * head_dim * itemsize * min(0, -(-seen // block_k) * block_k)
+    return total

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from grader.errors import LawBroken
 from grader.numerics import Hints, assert_close, assert_equal, bound
 from grader.numerics.describe import describe
 from tests.laws.flash_attention import oracle
@@ -26,8 +28,14 @@ def judge_forward(seen: Any, case: Case, names: Sequence[str] = ("o",), *, sugge
         allowed = _allowed(returned[name], exact[name], plain[name], derived[name])
         if describe(returned[name], exact[name], allowed) is not None:
             others = {sin: x[name] for sin, x in _other_forwards(case, q, k, v).items() if name in x}
-            hints = Hints(head_dim=case.head_dim, factors={"log2(e)": float(np.log2(np.e))}, others=others, suggestion=suggestion)
-            assert_close(returned[name], exact[name], allowed=allowed, what=f"{name} ({_about(case)})", hints=hints)
+            hints = Hints(
+                head_dim=case.head_dim,
+                factors={"log2(e)": float(np.log2(np.e))},
+                others=others,
+                suggestion=suggestion or _about_layout(case),
+            )
+            with _telling_which_rows(returned[name], exact[name], allowed, largest=oracle.weights(case.of, q, k, v).scores.max(-1)):
+                assert_close(returned[name], exact[name], allowed=allowed, what=f"{name} ({_about(case)})", hints=hints)
 
 
 def judge_rows_without_keys(seen: Any, case: Case) -> None:
@@ -35,8 +43,11 @@ def judge_rows_without_keys(seen: Any, case: Case) -> None:
     is_empty = ~case.of.visible(case.queries, case.k_shape[2]).any(1)
     assert is_empty.any(), "a case of this law has rows without keys"
     returned = seen.rank(0)
-    assert_equal(returned["lse"][:, :, is_empty], np.full_like(returned["lse"][:, :, is_empty], -np.inf), what="lse of rows without keys")
-    assert_equal(returned["o"][:, :, is_empty], np.zeros_like(returned["o"][:, :, is_empty]), what="o of rows without keys")
+    for name, value in (("lse", -np.inf), ("o", 0.0)):
+        got = returned[name][:, :, is_empty]
+        if difference := describe(got, np.full_like(got, value)):
+            message = difference.message(f"{name} of rows without keys")
+            raise LawBroken(replace(message, diagnosis=f"In a row that sees no key, {name} is not {value:g}. {message.diagnosis}".strip()))
 
 
 def judge_backward(seen: Any, case: Case, names: Sequence[str] = oracle.GRADIENTS) -> None:
@@ -56,7 +67,12 @@ def judge_gradients(
         allowed = _allowed(returned[name], expected[name], plain[name], derived[name])
         if describe(returned[name], expected[name], allowed) is not None:
             others = {sin: x[name] for sin, x in _other_backwards(case, do, q, k, v).items() if name in x}
-            hints = Hints(head_dim=case.head_dim, factors={"scale": case.of.scale_for(case.head_dim)}, others=others)
+            hints = Hints(
+                head_dim=case.head_dim,
+                factors={"scale": case.of.scale_for(case.head_dim)},
+                others=others,
+                suggestion=_about_layout(case),
+            )
             assert_close(returned[name], expected[name], allowed=allowed, what=f"{name} ({_about(case)})", hints=hints)
 
 
@@ -93,6 +109,21 @@ def _allowed(returned: Array, exact: Array, plain: Array, derived: Array) -> Arr
     )
 
 
+@contextlib.contextmanager
+def _telling_which_rows(got: Array, exact: Array, allowed: Array, *, largest: Array) -> Iterator[None]:
+    """Add to a failure's diagnosis what the wrong rows have in common, if it is that all their scores are negative."""
+    try:
+        yield
+    except LawBroken as broken:
+        with np.errstate(invalid="ignore"):
+            wrong = ~((np.abs(got.astype(np.float64) - exact) <= allowed) | (got == exact))
+        rows = wrong.reshape(*largest.shape, -1).any(-1)
+        if (largest[rows] < 0).all() and not (largest < 0).all():
+            told = f"{broken.message.diagnosis} The wrong rows are among those whose scores are all negative.".strip()
+            raise LawBroken(replace(broken.message, diagnosis=told)) from None
+        raise
+
+
 def _other_forwards(case: Case, q: Array, k: Array, v: Array) -> dict[str, dict[str, Array]]:
     """Well-known sins, for the messages."""
     of, scale = case.of, case.of.scale_for(case.head_dim)
@@ -104,14 +135,15 @@ def _other_forwards(case: Case, q: Array, k: Array, v: Array) -> dict[str, dict[
         sins["attention with the default scale instead of the given one"] = oracle.forward(replace(of, scale=None), q, k, v)
     if of.causal:
         sins["attention without the causal mask"] = oracle.forward(Attention(scale=of.scale), q, k, v)
-        at_start = oracle.weights(of, q, k, v, at_start=True)
+        at_start, finite = oracle.weights(of, q, k, v, at_start=True), oracle.weights(of, q, k, v, masked=-1e4)
         sins["attention with the causal mask aligned to the start"] = {"o": at_start.o, "lse": at_start.lse}
+        sins["attention with a mask of -10000 instead of -inf"] = {"o": finite.o, "lse": finite.lse}
     if k.shape[1] not in (1, q.shape[1]):
         heads = np.arange(q.shape[1]) % k.shape[1]
         sins["attention with query head h on key head h % G"] = oracle.forward(of, q, k[:, heads], v[:, heads])
     exact = oracle.weights(of, q, k, v)
     largest = np.where(np.isfinite(exact.scores.max(-1)), exact.scores.max(-1), 0.0)
-    sins["the logarithm in base 2"] = {"lse": exact.lse * np.log2(np.e)}
+    sins["the logarithm in base 2, not the natural one"] = {"lse": exact.lse * np.log2(np.e)}
     sins["the logarithm without the largest score"] = {"lse": exact.lse - largest}
     sins["the largest score alone"] = {"lse": largest}
     return sins
@@ -125,15 +157,26 @@ def _other_backwards(case: Case, do: Array, q: Array, k: Array, v: Array) -> dic
         "the gradient without the scale": {"dq": right["dq"] / scale, "dk": right["dk"] / scale},
         "the gradient with the scale applied twice": {"dq": right["dq"] * scale, "dk": right["dk"] * scale},
     }
+    if of.scale is not None:
+        sins["the gradient with the default scale instead of the given one"] = oracle.backward(replace(of, scale=None), do, q, k, v)
+    sins["the gradient with lse taken for a logarithm in base 2"] = oracle.backward_in_base_two(of, do, q, k, v)
+    misread = np.ascontiguousarray(do.swapaxes(1, 2)).reshape(do.shape)
+    sins["the gradient with do read by the strides of another tensor"] = oracle.backward(of, misread, q, k, v)
     if of.causal:
         sins["the gradient without the causal mask"] = oracle.backward(Attention(scale=of.scale), do, q, k, v)
     if k.shape[1] != q.shape[1]:
         each = oracle.backward(of, do, q, oracle.repeated(k, q.shape[1]), oracle.repeated(v, q.shape[1]))
         num_sharing = q.shape[1] // k.shape[1]
+        mean = {name: right[name] / num_sharing for name in ("dk", "dv")}
+        sins["the mean over the query heads that share a key head, where a sum is due"] = mean
         for which, name in ((0, "first"), (num_sharing - 1, "last")):
             one = {"dk": each["dk"][:, which::num_sharing], "dv": each["dv"][:, which::num_sharing]}
             sins[f"the gradient from the {name} of the query heads that share a key head"] = one
     return sins
+
+
+def _about_layout(case: Case) -> str:
+    return "" if case.layout == "plain" else "The tensors are views here: is each one read by its own strides?"
 
 
 def _about(case: Case) -> str:
