@@ -78,7 +78,7 @@ class Runs:
                 return run_once(self._zygotes[request.flavour], request, openings)
             except MachineError:
                 # The zygote or the supervisor died. Once may be the machine; twice on one request is the submission's doing.
-                if not self._zygotes[request.flavour].alive():
+                if not self._zygotes[request.flavour].alive(patience_s=0.5):
                     self._zygotes.pop(request.flavour).close()
                     self.prepare(request.flavour)
                 self._zygotes[request.flavour].wait_ready()  # if this fails too, it is the machine's fault after all

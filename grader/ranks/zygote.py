@@ -47,9 +47,13 @@ class Zygote:
         finally:
             its.close()
 
-    def alive(self) -> bool:
-        """Whether the process still runs."""
-        return self._process.poll() is None
+    def alive(self, patience_s: float = 0.0) -> bool:
+        """Whether the process still runs; one that has just been killed may take a moment to be gone."""
+        try:
+            self._process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            return True
+        return False
 
     def wait_ready(self) -> None:
         """Return once torch is imported; MachineError with the process's own words if that fails."""

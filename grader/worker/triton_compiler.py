@@ -15,13 +15,14 @@ from typing import Any
 
 import triton
 from triton.compiler.errors import CompilationError
-from triton.runtime.jit import JITFunction
+from triton.runtime.jit import JITFunction, get_jit_fn_file_line
 
 from grader.records import Json
 from grader.worker.triton_target import pretend
 
 TENSOR_CORE = re.compile(r"\b(?:wgmma\.mma_async|mma\.sync|tcgen05\.mma)\b")
 RESOURCES = re.compile(r"REG:(\d+)\s+STACK:(\d+)")
+ASSERTION = re.compile(r"AssertionError\((['\"])(.*)\1\)")  # Triton quotes its own assertions so
 SENTENCE_LIMIT_CHARACTERS = 600
 
 
@@ -75,10 +76,11 @@ def sentence_of(kernel: Any, error: Exception) -> str:
     while isinstance(innermost, CompilationError):  # an error inside a called function comes wrapped in one for each call
         node = getattr(innermost, "node", None)
         if node is not None and innermost is error:
-            file = Path(kernel.fn.__code__.co_filename).name
-            place = f" at {file}:{kernel.starting_line_number + node.lineno - 1}"
+            file, first_line = get_jit_fn_file_line(kernel)
+            place = f" at {Path(file).name}:{first_line + node.lineno - 1}"
         if innermost.__cause__ is None:
             break
         innermost = innermost.__cause__
-    words = getattr(innermost, "error_message", None) or str(innermost) or type(innermost).__name__
-    return f"{kernel.__name__} does not compile{place}: {' '.join(str(words).split())[:SENTENCE_LIMIT_CHARACTERS]}"
+    words = " ".join(str(getattr(innermost, "error_message", None) or innermost or type(innermost).__name__).split())
+    asserted = ASSERTION.fullmatch(words)
+    return f"{kernel.__name__} does not compile{place}: {(asserted[2] if asserted else words)[:SENTENCE_LIMIT_CHARACTERS]}"

@@ -41,7 +41,11 @@ PRELOAD = {
         "torch.distributed.checkpoint", "torch.nn.parallel",
         "torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook", "torch.profiler._cupti_monitor",
     ),
-    "interpreter": ("torch", "torch.distributed", "torch.autograd.graph", "triton", "triton.language", "grader.worker.triton_interpreter"),
+    "interpreter": (
+        "torch", "numpy", "numpy.ctypeslib", "numpy.ma", "torch.distributed", "torch.autograd.graph", "triton", "triton.language",
+        "triton.compiler.code_generator", "triton.experimental.gluon", "triton.language.extra.libdevice",
+        "grader.worker.triton_interpreter",
+    ),
     "compiler": ("torch", "torch.distributed", "triton", "triton.language", "grader.worker.triton_compiler"),
 }  # fmt: skip
 INTERPRETED = {"interpreter": "1"}  # Triton decides when it is imported whether kernels are interpreted
@@ -69,6 +73,7 @@ def main(fd: int, flavour: str) -> None:
 
 def preload(flavour: str) -> None:
     """Import what ranks use. Some of these have another name, or none, in other versions of torch: what is missing is not missed."""
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.gettempdir()  # or importing dynamo makes a folder there, which nobody would remove
     os.environ["TRITON_INTERPRET"] = INTERPRETED.get(flavour, "0")
     for module in PRELOAD[flavour]:
         with contextlib.suppress(ModuleNotFoundError):
