@@ -6,6 +6,7 @@ In the flavour "compiler" Triton is imported without its interpreter. Nothing is
 from __future__ import annotations
 
 import contextlib
+import inspect
 import re
 import subprocess
 import tempfile
@@ -15,7 +16,7 @@ from typing import Any
 
 import triton
 from triton.compiler.errors import CompilationError
-from triton.runtime.jit import JITFunction, get_jit_fn_file_line
+from triton.runtime.jit import JITFunction
 
 from grader.records import Json
 from grader.worker.triton_target import pretend
@@ -69,6 +70,12 @@ def resources_of(cubin: bytes) -> dict[str, int]:
     return {"registers": registers, "stack_bytes": stack_bytes}
 
 
+def line_of_def(function: Any) -> int:
+    """The line of a function's `def`, below its decorators: Triton's line numbers begin there."""
+    lines, first_line = inspect.getsourcelines(function)
+    return first_line + next((number for number, line in enumerate(lines) if line.lstrip().startswith("def ")), 0)
+
+
 def sentence_of(kernel: Any, error: Exception) -> str:
     """Why a kernel didn't compile, with the submission's file and line where Triton knows it."""
     place = ""
@@ -76,8 +83,7 @@ def sentence_of(kernel: Any, error: Exception) -> str:
     while isinstance(innermost, CompilationError):  # an error inside a called function comes wrapped in one for each call
         node = getattr(innermost, "node", None)
         if node is not None and innermost is error:
-            file, first_line = get_jit_fn_file_line(kernel)
-            place = f" at {Path(file).name}:{first_line + node.lineno - 1}"
+            place = f" at {Path(kernel.fn.__code__.co_filename).name}:{line_of_def(kernel.fn) + node.lineno - 1}"
         if innermost.__cause__ is None:
             break
         innermost = innermost.__cause__
