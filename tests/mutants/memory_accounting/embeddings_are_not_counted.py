@@ -1,0 +1,18 @@
+"""Counts what a scaling law counts: the blocks, without any embedding or head.
+
+law: memory_accounting.parameters.matches_published_sizes
+says: billion
+"""
+# region solution parameter_count
+    C, F, V, L = config.hidden_size, config.mlp_size, config.vocab_size, config.num_layers
+    qkv_size = (config.num_heads + 2 * config.num_kv_heads) * config.head_dim
+    bias = 1 if config.bias else 0
+    attention = C * qkv_size + bias * qkv_size + C * C + bias * C
+    widening = 2 if config.activation == "swiglu" else 1
+    mlp = widening * (C * F + bias * F) + F * C + bias * C
+    norm = C + (bias * C if config.norm == "layernorm" else 0)
+    total = L * (attention + mlp + 2 * norm) + norm
+    if not config.tied:
+        total += V * C
+    return total
+# endregion

@@ -1,0 +1,19 @@
+"""Takes dp for the number of all ranks and divides it by tp and pp before it shards.
+
+law: memory_accounting.sharding.model_parallelism_cuts_everything
+says: tp
+"""
+# region solution sharded_state_bytes
+    if stage not in (0, 1, 2, 3):
+        raise ValueError(f"unknown ZeRO stage {stage!r}: choose from 0, 1, 2, 3")
+    weights, gradients = states.weights / (tp * pp), states.gradients / (tp * pp)
+    masters, moments = states.master_weights / (tp * pp), states.moments / (tp * pp)
+    dp = max(1, dp // (tp * pp))
+    if stage >= 1:
+        masters, moments = masters / dp, moments / dp
+    if stage >= 2:
+        gradients /= dp
+    if stage >= 3:
+        weights /= dp
+    return ModelStateBytes(weights, gradients, masters, moments)
+# endregion

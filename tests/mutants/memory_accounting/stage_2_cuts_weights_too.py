@@ -1,0 +1,18 @@
+"""Divides the weights by dp at stage 2 already.
+
+law: memory_accounting.sharding.stage_2_cuts_gradients_too
+says: weights
+"""
+# region solution sharded_state_bytes
+    if stage not in (0, 1, 2, 3):
+        raise ValueError(f"unknown ZeRO stage {stage!r}: choose from 0, 1, 2, 3")
+    weights, gradients = states.weights / (tp * pp), states.gradients / (tp * pp)
+    masters, moments = states.master_weights / (tp * pp), states.moments / (tp * pp)
+    if stage >= 1:
+        masters, moments = masters / dp, moments / dp
+    if stage >= 2:
+        gradients /= dp
+    if stage >= 2:
+        weights /= dp
+    return ModelStateBytes(weights, gradients, masters, moments)
+# endregion

@@ -1,0 +1,23 @@
+"""Asks for less than device_bytes, so that an exact fit is refused.
+
+law: memory_accounting.fit.largest_that_fits
+says: exactly
+"""
+# region solution largest_micro_batch
+    states = sharded_state_bytes(model_state_bytes(config, precision, optimizer), dp=dp, stage=stage).total
+    dtype_bytes = 4 if precision == "fp32" else 2
+
+    def fits(sequences):
+        return states + activation_bytes(config, sequences, sequence, dtype_bytes=dtype_bytes, recompute=recompute) < device_bytes
+
+    if not fits(1):
+        return 0
+    too_many = 2
+    while fits(too_many):
+        too_many *= 2
+    low = too_many // 2
+    while too_many - low > 1:
+        middle = (low + too_many) // 2
+        low, too_many = (middle, too_many) if fits(middle) else (low, middle)
+    return low
+# endregion

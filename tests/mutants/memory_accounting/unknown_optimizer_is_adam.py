@@ -1,0 +1,20 @@
+"""Takes any name of an optimizer that it does not know for Adam.
+
+law: memory_accounting.states.refuses_unknown_names
+says: optimizer
+"""
+# region solution model_state_bytes
+    bytes_of = {  # weights, gradients, masters, each moment
+        "fp32": (4, 4, 0, 4),
+        "autocast": (4, 4, 0, 4),
+        "bf16": (2, 2, 0, 2),
+        "mixed": (2, 2, 4, 4),
+        "mixed_fp32_gradients": (2, 4, 4, 4),
+    }
+    moments_of = {"sgd": 0, "momentum": 1, "adam": 2}
+    if precision not in bytes_of:
+        raise ValueError(f"unknown precision {precision!r}: choose from {', '.join(bytes_of)}")
+    weight, gradient, master, moment = bytes_of[precision]
+    count = parameter_count(config)
+    return ModelStateBytes(count * weight, count * gradient, count * master, count * moment * moments_of.get(optimizer, 2))
+# endregion

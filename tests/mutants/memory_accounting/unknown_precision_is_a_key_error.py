@@ -1,0 +1,20 @@
+"""Looks the precision up in a dict and lets the KeyError out.
+
+law: memory_accounting.states.refuses_unknown_names
+says: ValueError
+"""
+# region solution model_state_bytes
+    bytes_of = {  # weights, gradients, masters, each moment
+        "fp32": (4, 4, 0, 4),
+        "autocast": (4, 4, 0, 4),
+        "bf16": (2, 2, 0, 2),
+        "mixed": (2, 2, 4, 4),
+        "mixed_fp32_gradients": (2, 4, 4, 4),
+    }
+    moments_of = {"sgd": 0, "momentum": 1, "adam": 2}
+    if optimizer not in moments_of:
+        raise ValueError(f"unknown optimizer {optimizer!r}: choose from {', '.join(moments_of)}")
+    weight, gradient, master, moment = bytes_of[precision]
+    count = parameter_count(config)
+    return ModelStateBytes(count * weight, count * gradient, count * master, count * moment * moments_of[optimizer])
+# endregion
