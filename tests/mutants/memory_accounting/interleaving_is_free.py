@@ -1,6 +1,6 @@
 """Ignores the model chunks of an interleaved schedule.
 
-law: memory_accounting.published.matches_printed_figures
+law: memory_accounting.published.first_stage_holds_all_layers
 says: interleave
 """
 # region solution published_activation_bytes

@@ -1,6 +1,6 @@
 """Takes rotated q and k for views of qkv, as if they had been turned in place.
 
-law: memory_accounting.activations.shared_heads_and_rotation
+law: memory_accounting.activations.recomputation_keeps_inputs
 says: rotat
 """
 # region solution activation_bytes

@@ -1,6 +1,6 @@
 """Counts only v's own numbers where its view keeps all of qkv after a rotation.
 
-law: memory_accounting.activations.shared_heads_and_rotation
+law: memory_accounting.activations.recomputation_keeps_inputs
 says: view
 """
 # region solution activation_bytes

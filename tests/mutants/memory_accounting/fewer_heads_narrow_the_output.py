@@ -1,13 +1,12 @@
-"""Pads the vocabulary to a multiple of 128, as Megatron does and this model doesn't.
+"""Takes attention's output for G heads wide, so that out's input shrinks with the key heads.
 
-law: memory_accounting.activations.head_keeps_the_vocabulary
-says: vocab
+law: memory_accounting.activations.shared_heads_and_rotation
+says: heads
 """
 # region solution activation_bytes
     C, F, V, L = config.hidden_size, config.mlp_size, config.vocab_size, config.num_layers
     H, G, D = config.num_heads, config.num_kv_heads, config.head_dim
     B, T = micro_batch, sequence
-    V = -(-V // 128) * 128
     tokens = B * T
     qkv_size = (H + 2 * G) * D
     dense, rotary = config.attention == "dense", config.positions == "rotary"
@@ -26,10 +25,10 @@ says: vocab
     elif recompute == "selective":
         layer = 5 * C + mlp + handed
     elif dense:
-        layer = 5 * C + mlp + 3 * H * D + H * T
+        layer = 4 * C + G * D + mlp + (H + 2 * G) * D + H * T
         extra_bytes = T * T
     else:
-        layer = 5 * C + mlp + handed
+        layer = 4 * C + G * D + mlp + handed
         extra_bytes = 4 * tokens * H
     return L * (tokens * layer * dtype_bytes + extra_bytes) + tokens * (2 * C + V) * dtype_bytes
 # endregion
