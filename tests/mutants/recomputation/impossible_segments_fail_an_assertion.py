@@ -1,0 +1,23 @@
+"""Asserts instead of raising ValueError.
+
+law: recomputation.sequential.refuses_impossible_segments
+says: ValueError
+"""
+# region solution checkpoint_sequential
+    assert 1 <= num_segments <= len(layers), (
+        f"{len(layers)} layers can be cut into 1 to {len(layers)} segments, not into {num_segments}"
+    )
+
+    def run(segment: Sequence[Callable[[Tensor], Tensor]], x: Tensor) -> Tensor:
+        for layer in segment:
+            x = layer(x)
+        return x
+
+    length, longer = divmod(len(layers), num_segments)
+    start = 0
+    for i in range(num_segments):
+        stop = start + length + (i < longer)
+        x = checkpoint(run, layers[start:stop], x)
+        start = stop
+    return x
+# endregion

@@ -1,0 +1,22 @@
+"""Gives the longer segments to the end.
+
+law: recomputation.sequential.segments_are_balanced
+says: first
+"""
+# region solution checkpoint_sequential
+    if not 1 <= num_segments <= len(layers):
+        raise ValueError(f"{len(layers)} layers can be cut into 1 to {len(layers)} segments, not into {num_segments}")
+
+    def run(segment: Sequence[Callable[[Tensor], Tensor]], x: Tensor) -> Tensor:
+        for layer in segment:
+            x = layer(x)
+        return x
+
+    length, longer = divmod(len(layers), num_segments)
+    start = 0
+    for i in range(num_segments):
+        stop = start + length + (i >= num_segments - longer)
+        x = checkpoint(run, layers[start:stop], x)
+        start = stop
+    return x
+# endregion

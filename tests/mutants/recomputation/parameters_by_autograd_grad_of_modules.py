@@ -1,0 +1,48 @@
+"""Asks for the gradients of the function's parameters() only: a function that isn't a module has none.
+
+law: recomputation.checkpoint.gradients_are_exact
+says: parameter
+"""
+# region solution checkpoint_forward
+        ctx.set_materialize_grads(False)
+        ctx.function, ctx.save, ctx.count = function, save, len(tensors)
+        ctx.surroundings = remember_surroundings(tensors)
+        keeper = Keeper(save)
+        with keeper if save else contextlib.nullcontext():
+            outputs = function(*tensors)
+        ctx.save_for_backward(*tensors, *keeper.outputs)
+        return outputs
+# endregion
+
+# region solution checkpoint_backward
+        saved = ctx.saved_tensors
+        tensors, kept = saved[: ctx.count], saved[ctx.count :]
+        needed = ctx.needs_input_grad[3:]
+        leaves = [tensor.detach().requires_grad_(needs) for tensor, needs in zip(tensors, needed, strict=True)]
+        with ctx.surroundings(), torch.enable_grad(), Replayer(ctx.save, kept) if ctx.save else contextlib.nullcontext():
+            outputs = ctx.function(*leaves)
+        outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
+        pairs = [(y, dy) for y, dy in zip(outputs, gradients, strict=True) if dy is not None and y.requires_grad]
+        # the arguments stand in the closure of the function that puts them back
+        cells = [cell.cell_contents for cell in (getattr(ctx.function, "__closure__", None) or ())]
+        modules = [cell for cell in cells if isinstance(cell, torch.nn.Module)]
+        wanted = [p for module in modules for p in module.parameters() if p.requires_grad] + [leaf for leaf in leaves if leaf.requires_grad]
+        if pairs and wanted:
+            torch.autograd.backward([y for y, _ in pairs], [dy for _, dy in pairs], inputs=wanted)
+        return None, None, None, *(leaf.grad for leaf in leaves)
+# endregion
+
+# region solution split_arguments
+    tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
+    hole = object()
+    rest = [hole if isinstance(value, Tensor) else value for value in args]
+    named = {name: hole if isinstance(value, Tensor) else value for name, value in kwargs.items()}
+
+    def run(*given: Tensor) -> Any:
+        following = iter(given)
+        positional = [next(following) if value is hole else value for value in rest]
+        keyword = {name: next(following) if value is hole else value for name, value in named.items()}
+        return function(*positional, **keyword)
+
+    return CheckpointFunction.apply(run, save, torch.zeros((), requires_grad=True), *tensors)
+# endregion

