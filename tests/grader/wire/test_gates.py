@@ -7,8 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from grader.records import Gate, Gates, Outcome, Request, Tensor, TensorSpec
-from grader.wire.gates import secret_at
+from grader.errors import CourseError
+from grader.observe.observation import Observation
+from grader.records import Gate, Gates, Message, Outcome, Request, Tensor, TensorSpec
+from grader.wire.gates import GateKeeper, policy_of, secret_at
+from grader.wire.policy import Policy
 from tests.grader.wire.launch import Ranks, request_for
 
 WIDTH = 5
@@ -98,3 +101,20 @@ def test_gates_are_part_of_a_stored_observations_key() -> None:
     held, open_ = gated_request("overlapped", 2, hold=True), gated_request("overlapped", 2, hold=False)
     headers = [str(request.header()) for request in (held, open_, replace(held, gates=None))]
     assert len(set(headers)) == 3
+
+
+def test_an_observation_tells_what_was_handed_out() -> None:
+    """A test can compute what the ranks must end with; one whose request declares no gates is the course's mistake."""
+    request = gated_request("overlapped", 2, hold=False)
+    nothing = Outcome(ranks=(), events=(), fault=None)
+    assert request.gates is not None
+    told = Observation(request, nothing, key="", how_to=lambda: Message("")).gate_secrets(1)
+    assert [secret.tobytes() for secret in told] == [secret_at(request, request.gates, 1, place).tobytes() for place in (0, 1)]
+    with pytest.raises(CourseError, match="no gates"):
+        Observation(replace(request, gates=None), nothing, key="", how_to=lambda: Message("")).gate_secrets(1)
+
+
+def test_a_request_without_gates_holds_nothing() -> None:
+    """The plain wire is the rule."""
+    assert type(policy_of(replace(gated_request("overlapped", 2, hold=True), gates=None))) is Policy
+    assert isinstance(policy_of(gated_request("overlapped", 2, hold=True)), GateKeeper)
