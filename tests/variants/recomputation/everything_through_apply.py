@@ -2,9 +2,6 @@
 in a queue for each operation. Segments are cut by cumulative sums.
 """
 
-torch.utils.checkpoint does what this file does, and more; here it is built from an autograd function and two dispatch modes.
-"""
-
 # N micro-batches, n counted targets (those that aren't IGNORED), L layers
 from __future__ import annotations
 
