@@ -1,4 +1,4 @@
-"""Gives the function its keyword arguments in forward's check only: defaults are used instead when they aren't tensors.
+"""Passes on only the keyword arguments that are tensors; the defaults stand in for the others.
 
 law: recomputation.checkpoint.takes_any_arguments
 says: keyword

@@ -62,7 +62,7 @@ class Recorder(TorchDispatchMode):
 
 class Again(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, anchor: Tensor, function: Callable[..., Any], save: frozenset[OpOverload], names: tuple[str, ...], *values: Any) -> Any:
+    def forward(ctx: Any, anchor: Tensor, function: Callable[..., Any], save: Any, names: tuple[str, ...], *values: Any) -> Any:
         positions = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
         tensors = [values[i] for i in positions]
         ctx.positions = positions
@@ -71,7 +71,7 @@ class Again(torch.autograd.Function):
         ctx.devices = sorted({t.get_device() for t in tensors if t.is_cuda})
         ctx.states = torch.get_rng_state(), [torch.cuda.get_rng_state(d) for d in ctx.devices]
         ctx.casts = [
-            {"device_type": kind, "enabled": torch.is_autocast_enabled(kind), "dtype": torch.get_autocast_dtype(kind), "cache_enabled": False}
+            (kind, torch.get_autocast_dtype(kind), torch.is_autocast_enabled(kind), False)
             for kind in (("cpu", "cuda") if ctx.devices else ("cpu",))
         ]
         recorder = Recorder(save)
@@ -97,7 +97,7 @@ class Again(torch.autograd.Function):
             for device, state in zip(ctx.devices, ctx.states[1], strict=True):
                 torch.cuda.set_rng_state(state, device)
             for cast in ctx.casts:
-                stack.enter_context(torch.autocast(**cast))
+                stack.enter_context(torch.autocast(*cast))
             stack.enter_context(torch.enable_grad())
             if ctx.any_save:
                 stack.enter_context(Recorder((), queues))

@@ -1,4 +1,4 @@
-"""Recomputes under a dry run first, to find out which outputs have a graph.
+"""Runs the recomputation without gradients first, to find out which outputs there are.
 
 law: recomputation.checkpoint.recomputes_exactly_once
 says: once
