@@ -6,7 +6,7 @@ in a queue for each operation. Segments are cut by cumulative sums.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import torch
