@@ -63,6 +63,10 @@ class Weights:
     o: Array
 
 
+NUM_REMEMBERED = 4  # one judgement asks for the same weights several times
+_RECENT: dict[Any, Weights] = {}
+
+
 def weights(
     of: Attention, q: Array, k: Array, v: Array, *, dtype: type = np.float64, at_start: bool = False, masked: float = -np.inf
 ) -> Weights:
@@ -70,6 +74,15 @@ def weights(
 
     `at_start` and `masked` (the score of a key that isn't seen) are sins, for the messages only.
     """
+    key = (of, dtype, at_start, masked, q.dtype, *(part for x in (q, k, v) for part in (x.shape, hash(x.tobytes()))))
+    if key not in _RECENT:
+        while len(_RECENT) >= NUM_REMEMBERED:
+            del _RECENT[next(iter(_RECENT))]
+        _RECENT[key] = _weights(of, q, k, v, dtype, at_start, masked)
+    return _RECENT[key]
+
+
+def _weights(of: Attention, q: Array, k: Array, v: Array, dtype: type, at_start: bool, masked: float) -> Weights:
     q, k, v = q.astype(dtype), repeated(k, q.shape[1]).astype(dtype), repeated(v, q.shape[1]).astype(dtype)
     scores = (q @ k.swapaxes(-1, -2)) * dtype(of.scale_for(q.shape[-1]))
     scores = np.where(of.visible(q.shape[2], k.shape[2], at_start=at_start), scores, dtype(masked))
