@@ -10,7 +10,7 @@ from grader.records import Assignment
 from grader.regions import find, strip
 
 GIVEN = ("lm", "train.py")  # the same in both rooms, when they exist
-LITTER = ("__pycache__", ".pyc", ".ipynb_checkpoints", ".DS_Store")
+LITTER = ("__pycache__", ".pyc", ".ipynb_checkpoints", ".DS_Store", ".mypy_cache", ".ruff_cache", ".pytest_cache")
 
 
 def build(course: Course) -> dict[str, bytes]:
