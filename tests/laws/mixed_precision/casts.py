@@ -1,0 +1,291 @@
+"""The judgements on formats and casts. Oracles: ml_dtypes' own rounding, and each operation's formula in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from grader.errors import LawBroken
+from grader.numerics import Hints, assert_close, assert_equal, bound, unit_roundoff
+from grader.records import Message
+
+Array = np.ndarray[Any, Any]
+
+FORMATS = {"float16": (5, 10), "bfloat16": (8, 7), "float8_e5m2": (5, 2), "float8_e4m3": (4, 3)}  # exponent and mantissa bits
+NUM_RANDOM = 400
+
+
+def kind_of(name: str) -> np.dtype[Any]:
+    """The numpy dtype of that name."""
+    return np.dtype(getattr(ml_dtypes, name, name))
+
+
+def broken(seen: str, allowed: str, diagnosis: str, suggestion: str) -> LawBroken:
+    """A judgement in four sentences."""
+    return LawBroken(Message(seen=seen, allowed=allowed, diagnosis=diagnosis, suggestion=suggestion))
+
+
+def as_format(x: Array, name: str) -> Array:
+    """x rounded to a format by ml_dtypes, back in float64."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return x.astype(kind_of(name)).astype(np.float64)
+
+
+# --- formats ---------------------------------------------------------------------------------------------------------
+def normal_numbers(rng: np.random.Generator, name: str) -> Array:
+    """Numbers all over the normal range, and every kind of tie: half-way between two neighbours of the format, odd or even."""
+    limits = ml_dtypes.finfo(kind_of(name))
+    low, high = np.log2(float(limits.smallest_normal)), np.log2(float(limits.max))
+    x = rng.choice([-1, 1], NUM_RANDOM) * 2 ** rng.uniform(low, high - 1, NUM_RANDOM)
+    below = as_format(x, name)
+    spacing = 2.0 ** (np.floor(np.log2(np.abs(below))) - FORMATS[name][1])
+    return np.concatenate([x, below, below + spacing / 2, below + spacing * rng.choice([0.4999, 0.5001], NUM_RANDOM)])
+
+
+def tiny_numbers(rng: np.random.Generator, name: str) -> Array:
+    """Numbers between zero and twice the smallest normal one, ties between subnormals, half the smallest, and zeros of both signs."""
+    limits = ml_dtypes.finfo(kind_of(name))
+    smallest, normal = float(limits.smallest_subnormal), float(limits.smallest_normal)
+    x = rng.uniform(-2 * normal, 2 * normal, NUM_RANDOM)
+    multiples = smallest * rng.integers(-20, 21, NUM_RANDOM)
+    edges = smallest * np.asarray([0.5, 0.5001, 0.4999, 0.75, 1.5, 2.5, 1e-3])
+    return np.concatenate([x, multiples, multiples + smallest / 2, edges, -edges, [0.0, -0.0]])
+
+
+def huge_numbers(rng: np.random.Generator, name: str) -> Array:
+    """The largest finite number, half-way to what would come next, beyond it, and what isn't finite at all."""
+    largest = float(ml_dtypes.finfo(kind_of(name)).max)
+    spacing = 2.0 ** (np.floor(np.log2(largest)) - FORMATS[name][1])
+    x = np.concatenate([largest + spacing * np.asarray([-1, -0.5, 0, 0.25, 0.4999, 0.5, 0.5001, 1]), largest * rng.uniform(1, 8, 20)])
+    return np.concatenate([x, -x, [np.inf, -np.inf, np.nan]])
+
+
+NUMBERS = {"normal": normal_numbers, "tiny": tiny_numbers, "huge": huge_numbers}
+
+
+def judge_rounded(observe: Any, name: str, numbers: str, *, dtype: str = "float64", **case: Any) -> None:
+    """round_to gives the format's own rounding, bit by bit, and leaves x alone."""
+    exponent_bits, mantissa_bits = FORMATS[name]
+    x = NUMBERS[numbers](np.random.default_rng(0), name)  # how many there are; the values are drawn for each submission
+    returns = {"y": (dtype, x.shape), "x": (dtype, x.shape)}
+    seen = observe(
+        "rounded",
+        transport="none",
+        inputs=lambda rng: {"x": NUMBERS[numbers](rng, name).astype(dtype)},
+        returns=returns,
+        exponent_bits=exponent_bits,
+        mantissa_bits=mantissa_bits,
+        **case,
+    )
+    given, got = seen.inputs["x"], seen.rank(0)["y"]
+    right = as_format(given.astype(np.float64), name)
+    assert_equal(seen.rank(0)["x"], given, what="x, which must stay as it was")
+    wrong = ~((got == right) & (np.signbit(got) == np.signbit(right)) | np.isnan(got) & np.isnan(right))
+    if wrong.any():
+        at = int(np.flatnonzero(wrong)[0])
+        raise broken(
+            f"{exponent_bits} exponent, {mantissa_bits} mantissa bits: {int(wrong.sum())} of {wrong.size} numbers are rounded otherwise; "
+            f"{given[at]!r} becomes {got[at]!r}.",
+            f"Expected: {right[at]!r}.",
+            how_it_errs(float(given[at]), float(got[at]), float(right[at])),
+            "Which spacing have the format's numbers there, and which of the two neighbours is nearer, or even?",
+        )
+
+
+def how_it_errs(x: float, got: float, right: float) -> str:
+    """What kind of rounding gives this."""
+    if np.isinf(right) != np.isinf(got):
+        return "It should be infinite." if np.isinf(right) else "It is infinite and should be finite."
+    if got == right:
+        return "The sign of the zero is lost."
+    if abs(got - x) == abs(right - x):
+        return "It is a tie, and goes to the odd neighbour."
+    if got == 0 and right != 0:
+        return "A subnormal number is flushed to zero."
+    return "It is not the nearest number of the format."
+
+
+# --- casts -----------------------------------------------------------------------------------------------------------
+NARROW = (
+    "linear",
+    "matmul",
+    "at_sign",
+    "mm",
+    "bmm",
+    "mv",
+    "addmm",
+    "baddbmm",
+    "einsum",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "scaled_dot_product_attention",
+)
+AS_GIVEN = ("gelu", "relu", "tanh", "add", "mul", "cat", "transpose", "dropout", "maximum")
+LABELS = np.arange(4)  # the targets of the losses
+
+
+def log_softmax(a: Array) -> Array:
+    """By its definition, with the largest taken out."""
+    shifted = a - a.max(-1, keepdims=True)
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(-1, keepdims=True)))
+
+
+def normalised(a: Array, epsilon: float = 1e-5) -> Array:
+    """Mean 0 and variance 1 over the last dim."""
+    return np.asarray((a - a.mean(-1, keepdims=True)) / np.sqrt(a.var(-1, keepdims=True) + epsilon))
+
+
+# The probe's operations on a, b (4 x 4) and v (4), worked out in float64.
+WIDE: dict[str, Callable[[Array, Array, Array], Array | float]] = {
+    "softmax": lambda a, b, v: np.exp(log_softmax(a)),
+    "softmax_method": lambda a, b, v: np.exp(log_softmax(a)),
+    "log_softmax": lambda a, b, v: log_softmax(a),
+    "logsumexp": lambda a, b, v: np.log(np.exp(a).sum(0)),
+    "exp": lambda a, b, v: np.exp(a),
+    "log": lambda a, b, v: np.log(np.abs(a)),
+    "pow": lambda a, b, v: a**3,
+    "power_sign": lambda a, b, v: a**2,
+    "rsqrt": lambda a, b, v: 1 / np.sqrt(np.abs(a)),
+    "sum": lambda a, b, v: a.sum(),
+    "mean": lambda a, b, v: a.mean(),
+    "prod": lambda a, b, v: v.prod(),
+    "cumsum": lambda a, b, v: a.cumsum(0),
+    "var": lambda a, b, v: a.var(ddof=1),
+    "std": lambda a, b, v: a.std(ddof=1),
+    "norm": lambda a, b, v: np.sqrt((a**2).sum()),
+    "layer_norm": lambda a, b, v: normalised(a) * v,
+    "rms_norm": lambda a, b, v: a / np.sqrt((a**2).mean(-1, keepdims=True)) * v,
+    "group_norm": lambda a, b, v: normalised(a.reshape(4, 2, 2)).reshape(4, 4) * v,
+    "cross_entropy": lambda a, b, v: -log_softmax(a)[LABELS, LABELS].mean(),
+    "nll_loss": lambda a, b, v: -a[LABELS, LABELS].mean(),
+    "mse_loss": lambda a, b, v: ((a - b) ** 2).mean(),
+}
+ALSO_WIDE = (*WIDE, "binary_cross_entropy_with_logits")
+
+
+def judge_dtypes(observe: Any, names: Sequence[str], *, given: str, policy: str, expected: str, **case: Any) -> Any:
+    """Each operation's output has the dtype that it should run in."""
+
+    def inputs(rng: np.random.Generator) -> dict[str, Array]:
+        # Beyond 11 exp leaves fp16; a few large numbers among small ones.
+        a = np.where(rng.random((4, 4)) < 0.4, rng.choice([-1, 1], (4, 4)) * rng.uniform(8, 12, (4, 4)), rng.standard_normal((4, 4)))
+        drawn = {"a": a, "b": rng.standard_normal((4, 4)), "v": rng.uniform(0.5, 1.5, 4)}
+        return {name: array.astype(np.float32) for name, array in drawn.items()}
+
+    seen = observe(
+        "operations",
+        transport="none",
+        inputs=inputs,
+        returns={"values": ("float64", (len(names), 32))},
+        names=list(names),
+        given=given,
+        policy=policy,
+        **case,
+    )
+    dtypes = seen.facts(0)["dtypes"]
+    wrong = {name: dtype for name, dtype in dtypes.items() if dtype != expected}
+    if wrong:
+        name, dtype = next(iter(wrong.items()))
+        raise broken(
+            f"Given {given} under CastPolicy({policy}), {name} gives {dtype}; off are {', '.join(wrong)}, {len(wrong)} of {len(dtypes)}.",
+            f"Expected: {expected}.",
+            f"{name} gives {dtype} where {expected} is right.",
+            "Section 3 lists what is narrow, what is wide, and what is left as given; func.__name__ tells them apart.",
+        )
+    return seen
+
+
+def judge_wide_values(seen: Any) -> None:
+    """What gives float32 was computed in it: values are those of float64 but for float32's rounding."""
+    kind = seen.request.parameters["given"]
+    a, b, v = (as_format(seen.inputs[name].astype(np.float64), kind) for name in ("a", "b", "v"))
+    for row, name in zip(seen.rank(0)["values"], seen.request.parameters["names"], strict=True):
+        if name in WIDE:
+            right = np.asarray(WIDE[name](a, b, v), np.float64).reshape(-1)
+            allowed = 1e-5 * (np.abs(right) + np.abs(right).max())  # float32, 16 numbers
+            advice = "Cast before the operation; what it has lost in 16 bits doesn't come back by a cast of its output."
+            assert_close(row[: right.size], right, allowed=allowed, what=f"{name} of {kind}", hints=Hints(suggestion=advice))
+
+
+def judge_untouched(observe: Any, policy: str, **case: Any) -> None:
+    """float64, integers, masks and numbers pass through."""
+    expected = {
+        "float64 product": "float64",
+        "float64 softmax": "float64",
+        "integer sum": "int64",
+        "integer cumsum": "int64",
+        "embedding": "float32",
+        "masked attention": policy,
+        "numbers": "float32",
+    }
+
+    def inputs(rng: np.random.Generator) -> dict[str, Array]:
+        return {"d": rng.standard_normal((4, 4)), "f": rng.standard_normal((4, 4)).astype(np.float32), "i": rng.integers(0, 4, 4)}
+
+    dtypes = observe("untouched", transport="none", inputs=inputs, policy=policy, **case).facts(0)["dtypes"]
+    for name, dtype in expected.items():
+        if dtypes[name] != dtype:
+            raise broken(
+                f"{name} under CastPolicy({policy}): {dtypes[name]}.",
+                f"Expected: {dtype}.",
+                f"{name} is not left alone.",
+                "Only tensors in float32, float16 or bfloat16 are cast.",
+            )
+
+
+def judge_product_gradients(observe: Any, policy: str, **case: Any) -> None:
+    """float32 gradients of a narrow product: each the product of the rounded factors, rounded once."""
+    shapes = {"x": (6, 8), "w": (5, 8), "dy": (6, 5)}
+    returns = {"dx": ("float32", (6, 8)), "dw": ("float32", (5, 8))}
+    seen = observe(
+        "product_gradients",
+        transport="none",
+        inputs=lambda rng: {n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()},
+        returns=returns,
+        policy=policy,
+        **case,
+    )
+    x, w, dy = (as_format(seen.inputs[name].astype(np.float64), policy) for name in ("x", "w", "dy"))
+    u = unit_roundoff(policy)
+    for name, left, right in (("dx", dy, w), ("dw", dy.T, x)):
+        allowed = 2 * u * np.abs(left @ right) + 1e-5 * (np.abs(left) @ np.abs(right))  # the output rounds once; float32 sums
+        assert_close(seen.rank(0)[name], left @ right, allowed=allowed, what=f"the gradient of {name[1:]}")
+
+
+def judge_logits(observe: Any, policy: str, **case: Any) -> None:
+    """No further from float64 than twice a plain implementation in the same dtypes."""
+    shape = (3, 10, 31)
+    returns = dict.fromkeys(("exact", "plain", "ours"), ("float64", shape))
+    seen = observe(
+        "logits", transport="none", inputs=lambda rng: {"tokens": rng.integers(0, 31, (3, 10))}, returns=returns, policy=policy, **case
+    )
+    exact, plain, ours = (seen.rank(0)[name] for name in ("exact", "plain", "ours"))
+    allowed = bound(policy, plain_error=np.abs(plain - exact), derived=unit_roundoff(policy) * np.abs(exact).max())
+    assert_close(
+        ours,
+        exact,
+        allowed=allowed,
+        what=f"a GPT's logits under CastPolicy({policy})",
+        hints=Hints(suggestion="Which operation runs in fewer bits than section 3 allows it?"),
+    )
+
+
+def judge_no_bf16(observe: Any, *, steps: bool, **case: Any) -> None:
+    """It came to an end where bfloat16 raises, without autocast, with a loss."""
+    tokens = lambda rng: {name: rng.integers(0, 31, (3, 10)) for name in ("tokens", "targets")}  # noqa: E731
+    facts = observe("without_bf16", transport="none", inputs=tokens, steps=steps, **case).facts(0)
+    if facts["autocasts"]:
+        raise broken(
+            "torch.autocast is on while the model runs.",
+            "Expected: it is off; the policy does the casting.",
+            "torch.autocast is used.",
+            "It is what you rebuild here.",
+        )
+    if not np.isfinite(facts["loss"]):
+        raise broken(
+            f"The loss is {facts['loss']}.", "Expected: a finite loss.", "The loss is not finite.", "Which operation leaves fp16's range?"
+        )
