@@ -92,7 +92,7 @@ def trained(at: Any, *, rows: list[int], num_steps: int, learning_rate: float) -
                 micro_batches = list(zip(tokens.split(rows), targets.split(rows), strict=True))
                 loss = at.submission.accumulate_gradients(model, micro_batches, cross_entropy)
             optimizer.step()
-            losses.append(float(loss))
+            losses.append(float(loss.detach()))
         answer[f"{name}.losses"] = torch.tensor(losses, dtype=torch.float64)
         answer[f"{name}.weights"] = torch.cat([p.detach().flatten() for p in model.parameters()])
     return answer
@@ -298,11 +298,19 @@ def kept(at: Any, *, way: str, save: list[str] | None = None) -> None:
     with ledger.open():
         y = run(at, way, mixture(v, inside), x, w, save=save)
         gc.collect()
+        output, total = weakref.ref(y), y.sum()
+        del y
+        gc.collect()
         # The function's own parameter is kept by nobody: it is there.
         own = {tensor.untyped_storage()._cdata for tensor in (x, w, v)}
         others_bytes = sum(ledger.size_bytes[place] for place in ledger.num_holders if place not in own)
-        at.report(held_bytes=ledger.held_bytes(), others_bytes=others_bytes, num_alive=sum(ref() is not None for ref in inside))
-        y.backward(torch.ones_like(y))
+        at.report(
+            held_bytes=ledger.held_bytes(),
+            others_bytes=others_bytes,
+            num_alive=sum(ref() is not None for ref in inside),
+            output_alive=output() is not None,
+        )
+        total.backward()
     at.report(held_after_bytes=ledger.held_bytes())
 
 

@@ -40,6 +40,13 @@ def judge_kept(observe: Any, way: str, save: Sequence[str] | None = None, **case
             "Tensors of the inside are kept alive.",
             "Something still refers to them: an attribute of ctx, a list, a graph.",
         )
+    if facts["output_alive"]:
+        raise broken(
+            "The output is still alive although nobody outside has it any more.",
+            "Allowed: its memory goes when those who use it let it go.",
+            "The output is kept alive.",
+            "Backward doesn't need the output of forward: it makes its own.",
+        )
     if facts["held_after_bytes"]:
         raise broken(
             f"After backward {facts['held_after_bytes']} bytes are still held.",
