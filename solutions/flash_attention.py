@@ -372,14 +372,13 @@ def backward_kv_kernel(
             do = do_desc.load([b, h, first_q, 0]).reshape(BLOCK_Q, BLOCK_D)
             lse = tl.load(lse_ptr + rows_ptr_offset + offs_q, mask=offs_q < num_queries, other=float("inf"))  # beyond the end: p = 0
             delta = tl.load(delta_ptr + rows_ptr_offset + offs_q, mask=offs_q < num_queries, other=0.0)
-            # Scores are held transposed, keys down and queries across: pT and dsT then enter the next products as they are.
+            # Scores are held transposed, keys down and queries across: pT and dsT then enter the next products as they are. What keys
+            # beyond the end contribute stays in rows that are never stored.
             sT = tl.dot(k, q.T, input_precision="ieee")
             pT = tl.exp2(sT * log2_scale - (lse * 1.4426950408889634)[None, :])
-            seen = num_keys + tl.zeros([BLOCK_Q], tl.int32)
-            if CAUSAL:
-                seen = offs_q + 1 + num_keys - num_queries
-            if first_k + BLOCK_K > tl.min(seen, 0):
-                pT = tl.where(offs_k[:, None] < seen[None, :], pT, 0.0)
+            if CAUSAL:  # noqa: SIM102 - this `if` is decided when the kernel is compiled, the next one when it runs
+                if first_k + BLOCK_K > first_q + 1 + num_keys - num_queries:  # the block's first query doesn't see all of these keys
+                    pT = tl.where(offs_k[:, None] <= offs_q[None, :] + num_keys - num_queries, pT, 0.0)
             dv = tl.dot(pT.to(do.dtype), do, dv, input_precision="ieee")
             dpT = tl.dot(v, do.T, input_precision="ieee")
             dsT = (pT * (dpT - delta[None, :])).to(q.dtype)
