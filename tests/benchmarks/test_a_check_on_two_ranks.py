@@ -44,10 +44,9 @@ def test_observed(benchmark, observe, transport):
 
     def check():
         x = [np.full(NUM_ELEMENTS, next(FRESH), np.float32) for _ in range(2)]
-        seen = observe(
-            "ring_all_reduce", world_size=2, inputs={"x": x}, returns={"y": ("float32", (NUM_ELEMENTS,))}, transport=transport, op="sum"
-        )
-        assert (seen.rank(0)["y"] == x[0] + x[1]).all()
+        returns = {"x": ("float32", (NUM_ELEMENTS,))}
+        seen = observe("in_place", world_size=2, inputs={"x": x}, returns=returns, transport=transport, function="ring_all_reduce")
+        assert (seen.rank(0)["x"] == x[0] + x[1]).all()
 
     check()  # the zygote's import of torch is paid once per grading, not per check
     benchmark.pedantic(check, rounds=15)
