@@ -140,7 +140,8 @@ def test_other_stages_are_refused(observe):
 @pytest.mark.law("published.one_layer_alone")
 def test_one_layer_alone(observe):
     """Other models."""
-    kept.judge_published_layers(observe, [{}, {"tp": 1, "sequence_parallel": True}, {"recompute": "none"}], kind="other models, tp 1")
+    layouts = [{}, {"tp": 1, "sequence_parallel": True}, {"recompute": "none"}]
+    kept.judge_published_layers(observe, layouts, is_papers_kind=False, kind="other models, tp 1")
 
 
 @pytest.mark.law("published.tensor_parallelism_cuts_all_but_ten")
@@ -241,7 +242,7 @@ def test_the_head_keeps_the_vocabulary(observe):
 def test_recomputation_keeps_inputs(observe):
     """Shared heads in dense attention, a gated MLP, deep models."""
     sizes = [
-        Sizes(vocab=31, kv_share=2, mlp_per_hidden=0.5),
+        Sizes(vocab=31, kv_share=4, mlp_per_hidden=0.5),
         Sizes(vocab=31, layers=8),
         Sizes(vocab=31),
         Sizes(vocab=31, kv_share=4, layers=5),

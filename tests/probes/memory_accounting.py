@@ -7,9 +7,12 @@ calls "held" was alive in this process; what it calls "counted" is the submissio
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch.utils.checkpoint import checkpoint
@@ -23,9 +26,12 @@ STAGE_PARTS = ("layers", "embedding", "head")
 def parameters(at: Any, *, options: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
     """parameter_count of each model, and the parameters of the model itself, made on the meta device."""
     counted, held = [], []
+    built: list[str] = []
     for config in configs(at, options):
-        counted.append(number(at.submission.parameter_count(config), "parameter_count"))
+        with modules_built(built):
+            counted.append(number(at.submission.parameter_count(config), "parameter_count"))
         held.append(sum(parameter.numel() for parameter in model_of(config, torch.float32, "meta").parameters()))
+    at.report(built=built)
     return {"counted": column(counted), "held": column(held)}
 
 
@@ -72,11 +78,14 @@ def published_stages(at: Any, *, options: list[dict[str, Any]], layouts: list[di
 def activations(at: Any, *, options: list[dict[str, Any]], ways: list[list[Any]], device: str = "cpu") -> dict[str, torch.Tensor]:
     """activation_bytes of each model under its way (dtype, recompute), and what a real forward keeps for its backward."""
     counted, held = [], []
+    built: list[str] = []
     for config, batch, (dtype, recompute) in zip(configs(at, options), at.inputs["batches"].tolist(), ways, strict=True):
         kind = getattr(torch, dtype)
-        figure = at.submission.activation_bytes(config, *batch, dtype_bytes=kind.itemsize, recompute=recompute)
+        with modules_built(built):
+            figure = at.submission.activation_bytes(config, *batch, dtype_bytes=kind.itemsize, recompute=recompute)
         counted.append(number(figure, "activation_bytes"))
         held.append(activations_kept(config, *batch, kind, recompute, device))
+    at.report(built=built)
     return {"counted": column(counted), "held": column(held)}
 
 
@@ -85,6 +94,20 @@ def fits(at: Any, *, options: list[dict[str, Any]], ways: list[dict[str, Any]]) 
     asked = zip(configs(at, options), at.inputs["batches"].tolist(), at.inputs["device_bytes"].tolist(), ways, strict=True)
     figures = [at.submission.largest_micro_batch(config, tokens, room, **way) for config, (_, tokens), room, way in asked]
     return {"counted": column([number(figure, "largest_micro_batch") for figure in figures])}
+
+
+def exact_fits(at: Any, *, options: list[dict[str, Any]], ways: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
+    """largest_micro_batch on a device of exactly the bytes that the submission's own figures sum to, for the micro-batches given."""
+    counted, rooms = [], []
+    for config, (micro_batch, tokens), way in zip(configs(at, options), at.inputs["batches"].tolist(), ways, strict=True):
+        states = at.submission.model_state_bytes(config, way["precision"], way.get("optimizer", "adam"))
+        share = at.submission.sharded_state_bytes(states, dp=way.get("dp", 1), stage=way.get("stage", 0))
+        width, recompute = 4 if way["precision"] == "fp32" else 2, way.get("recompute", "none")
+        kept = at.submission.activation_bytes(config, micro_batch, tokens, dtype_bytes=width, recompute=recompute)
+        room = math.ceil(share.total + kept)  # whole bytes, so that figures with fractions may be added in any order
+        counted.append(number(at.submission.largest_micro_batch(config, tokens, room, **way), "largest_micro_batch"))
+        rooms.append(room)
+    return {"counted": column(counted), "device_bytes": column(rooms)}
 
 
 def refusals(at: Any, *, function: str, options: list[dict[str, Any]], arguments: list[list[Any]]) -> None:
@@ -193,6 +216,19 @@ def memory_bytes(tensors: Iterable[torch.Tensor]) -> int:
     """Bytes of the memories behind these tensors, each counted once."""
     behind = {tensor.untyped_storage()._cdata: tensor.untyped_storage().nbytes() for tensor in tensors}
     return sum(behind.values())
+
+
+@contextmanager
+def modules_built(names: list[str]) -> Iterator[None]:
+    """Append the class of every module that is built inside, however it was imported."""
+    build = torch.nn.Module.__init__
+
+    def noted(module: torch.nn.Module, *given: Any, **named: Any) -> None:
+        names.append(type(module).__name__)
+        build(module, *given, **named)
+
+    with patch.object(torch.nn.Module, "__init__", noted):
+        yield
 
 
 # --- shared ----------------------------------------------------------------------------------------------------------

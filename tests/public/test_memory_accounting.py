@@ -111,7 +111,8 @@ def test_stage_3_cuts_everything(observe):
 @pytest.mark.parametrize(("tp", "pp"), [(4, 1), (1, 6), (2, 3)])
 def test_model_parallelism_cuts_everything(observe, tp, pp):
     """All four are divided by tp and by pp, at stages 0 to 3, and then by what the stage divides."""
-    laws.judge_sharded(observe, [{"dp": 5, "stage": stage, "tp": tp, "pp": pp} for stage in range(4)])
+    suggestion = "tp and pp cut the model itself, so they divide all four figures: at stage 0 as at stage 3, and apart from dp."
+    laws.judge_sharded(observe, [{"dp": 5, "stage": stage, "tp": tp, "pp": pp} for stage in range(4)], suggestion=suggestion)
 
 
 @pytest.mark.law("sharding.matches_the_zero_table")
@@ -129,8 +130,10 @@ def test_other_stages_are_refused(observe):
 # --- published -------------------------------------------------------------------------------------------------------
 @pytest.mark.law("published.one_layer_alone")
 def test_one_layer_alone(observe):
-    """34 bytes for each number of the hidden state, and 5 for each number of the scores."""
+    """34 bytes for each number of the hidden state, 5 for each of the scores; also where the config has another MLP and fewer heads."""
     kept.judge_published_layers(observe, [{}] * 3)
+    advice = "The papers' layer has an MLP of 4h and full heads, whatever mlp_size and num_kv_heads are."
+    kept.judge_published_layers(observe, [{}] * 3, is_papers_kind=False, suggestion=advice)
 
 
 @pytest.mark.law("published.tensor_parallelism_cuts_all_but_ten")
@@ -156,7 +159,7 @@ def test_recomputation_drops_what_it_makes_again(observe):
 @pytest.mark.law("published.first_stage_holds_all_layers")
 def test_the_first_stage_holds_all_layers(observe):
     """Without and with pipelining, plain and interleaved."""
-    suggestion = "L/p layers times the micro-batches in flight; interleaving multiplies by 1 + (p - 1)/(p m)."
+    suggestion = "L/p layers, times the p micro-batches that are under way; interleaving multiplies by 1 + (p - 1)/(p m)."
     kept.judge_published_stages(observe, [{}, {"tp": 8}, {"tp": 8, "pp": 4}], "layers", suggestion=suggestion)
     kept.judge_published_stages(observe, [{"tp": 2, "pp": 4, "interleave": 2}] * 2, "layers", suggestion=suggestion)
 
@@ -164,7 +167,7 @@ def test_the_first_stage_holds_all_layers(observe):
 @pytest.mark.law("published.embedding_and_head_are_counted")
 def test_embedding_and_head_are_counted(observe):
     """The embedding's mask for p micro-batches; norm, head and logits with one stage only."""
-    layouts = [{}, {"tp": 8}, TP8, {"tp": 4, "pp": 4}, TP8 | {"pp": 4}]
+    layouts = [{}, {"tp": 8}, TP8, {"tp": 4, "pp": 4}, TP8 | {"pp": 4, "interleave": 2}]
     kept.judge_published_stages(
         observe, layouts, "embedding", "head", suggestion="What is cut by tp in any case, what under sequence parallelism?"
     )
@@ -228,10 +231,11 @@ def test_recomputation_keeps_inputs(observe, recompute):
         Sizes(vocab=31, layers=6),
         Sizes(vocab=31, kv_share=4, mlp_per_hidden=0.5),
         Sizes(heads=8, vocab=31, mlp_per_hidden=0.5),
+        Sizes(heads=8, vocab=31, mlp_per_hidden=0.5),
     ]
-    options = [DENSE, FUSED, FUSED, plain_but(positions="rotary", attention="sdpa")]
-    ways = [("bfloat16", recompute), ("float32", recompute), ("float32", recompute), ("float32", recompute)]
-    kept.judge_activations(kept.run_activations(observe, sizes, options, [(3, 70), (4, 16), (4, 16), (4, 16)], ways))
+    options = [DENSE, FUSED, FUSED, plain_but(positions="rotary", attention="sdpa"), plain_but(positions="rotary")]
+    ways = [("bfloat16", recompute)] + [("float32", recompute)] * 4
+    kept.judge_activations(kept.run_activations(observe, sizes, options, [(3, 70)] + [(4, 16)] * 4, ways))
 
 
 @pytest.mark.law("activations.holds_at_full_size")
@@ -253,6 +257,21 @@ def test_the_largest_micro_batch_fits_and_one_more_does_not(observe):
 def test_the_largest_micro_batch_of_a_real_card(observe):
     """The model of 1.7 billion parameters in 80 GB."""
     laws.judge_fit_at_full_size(observe, {"precision": "mixed"}, sequence=512, device_bytes=80e9)
+
+
+@pytest.mark.law("fit.largest_that_fits")
+def test_an_exact_fit_fits(observe):
+    """Device bytes that one's own figures for 1, 3 and 4 sequences sum to, to the byte."""
+    ways = [{"precision": "mixed"}, {"precision": "fp32", "optimizer": "sgd"}, {"precision": "bf16", "recompute": "full"}]
+    laws.judge_exact_fits(observe, [Sizes(max_tokens=96)] * 3, [FUSED, DENSE, DENSE], ways, sequence=96, targets=[1, 3, 4])
+
+
+@pytest.mark.law("fit.largest_that_fits")
+def test_what_does_not_grow_with_the_batch_counts_once(observe):
+    """One head and long sequences, where a layer's mask is a large part of what the first sequence costs."""
+    sizes = [Sizes(heads=1, head_dim=8, layers=2, vocab=7, mlp_per_hidden=1, max_tokens=512)] * 2
+    ways = [{"precision": "bf16"}, {"precision": "mixed", "recompute": "none"}]
+    laws.judge_fits(observe, sizes, [DENSE] * 2, ways, sequence=512, targets=[3, 4])
 
 
 @pytest.mark.law("fit.nothing_fits_is_zero")

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.laws.memory_accounting import ledger, printed
-from tests.laws.memory_accounting.judging import ACTIVATIONS_PER_CENT, REAL_STEP, assert_between, assert_figures
+from tests.laws.memory_accounting import ledger, mistakes, printed
+from tests.laws.memory_accounting.judging import ACTIVATIONS_PER_CENT, REAL_STEP, assert_between, assert_figures, assert_nothing_built
 from tests.laws.memory_accounting.laws import told
 from tests.laws.memory_accounting.models import PLAIN, Array, Model, Options, Sizes, drawn, models_of
 
@@ -19,15 +19,21 @@ LOOK = "Let saved_bytes(model, run, show=True) print what is kept for this model
 
 
 # --- the papers' layer and stage -------------------------------------------------------------------------------------
-def run_published(observe: Any, probe: str, layouts: Sequence[Layout], sizes: Array | None = None, **case: Any) -> Any:
-    """The papers' figures for each layout; models are the papers' own kind (MLP of 4h, full heads), of drawn sizes unless given."""
+def run_published(
+    observe: Any, probe: str, layouts: Sequence[Layout], sizes: Array | None = None, *, is_papers_kind: bool = True, **case: Any
+) -> Any:
+    """The papers' figures for each layout, for models of drawn sizes unless given.
+
+    is_papers_kind: the config itself has an MLP of 4h and full heads. If not, the papers' layer has them nevertheless.
+    """
 
     def papers_models(rng: np.random.Generator) -> dict[str, Array]:
         rows, batches = [], []
         for _ in layouts:
             heads, layers = 8 * int(rng.integers(1, 17)), 8 * int(rng.integers(1, 13))
             hidden = heads * 16 * int(rng.integers(2, 9))
-            rows.append([int(rng.integers(30_000, 60_000)), 8192, layers, hidden, heads, heads, 4 * hidden])
+            kv_heads, mlp = (heads, 4 * hidden) if is_papers_kind else (heads // 8, 3 * hidden)
+            rows.append([int(rng.integers(30_000, 60_000)), 8192, layers, hidden, heads, kv_heads, mlp])
             batches.append([int(rng.integers(1, 9)), 64 * int(rng.integers(8, 65))])
         return {"sizes": np.asarray(rows, np.int64), "batches": np.asarray(batches, np.int64)}
 
@@ -41,22 +47,39 @@ def judge_published_layers(observe: Any, layouts: Sequence[Layout], *, suggestio
     """One layer on one rank is the sum of the papers' tensors, each cut or whole as it is there."""
     seen = run_published(observe, "published_layers", layouts, **case)
     batches, models = seen.input("batches", 0).tolist(), models_of(seen)
-    ledgers = [ledger.published_layer(model, *batch, layout) for model, batch, layout in zip(models, batches, layouts, strict=True)]
-    what = described("published_layer_bytes", models, batches, layouts)
-    expected = [sum(each.values()) for each in ledgers]
-    assert_figures(seen.rank(0)["counted"], expected, what=what, ledgers=ledgers, factors=degrees(layouts), suggestion=suggestion)
+    asked = list(zip(models, batches, layouts, strict=True))
+    ledgers = [ledger.published_layer(model, *batch, layout) for model, batch, layout in asked]
+    assert_figures(
+        seen.rank(0)["counted"],
+        [sum(each.values()) for each in ledgers],
+        what=described("published_layer_bytes", models, batches, layouts),
+        ledgers=ledgers,
+        mistakes=[mistakes.of_published_layer(model, *batch, layout) for model, batch, layout in asked],
+        factors=degrees(layouts),
+        kinds=layouts,
+        suggestion=suggestion,
+    )
 
 
 def judge_published_stages(observe: Any, layouts: Sequence[Layout], *parts: str, suggestion: str = "", **case: Any) -> None:
     """These parts of the first stage's activations are what the papers count."""
     seen = run_published(observe, "published_stages", layouts, **case)
     batches, models = seen.input("batches", 0).tolist(), models_of(seen)
-    rows = [ledger.published_stage(model, *batch, layout) for model, batch, layout in zip(models, batches, layouts, strict=True)]
+    asked = list(zip(models, batches, layouts, strict=True))
+    rows = [ledger.published_stage(model, *batch, layout) for model, batch, layout in asked]
+    misread = [mistakes.of_published_stage(model, *batch, layout) for model, batch, layout in asked]
     for part in parts:
         at = ("layers", "embedding", "head").index(part)
-        what = [f"{part} of {call}" for call in described("published_activation_bytes", models, batches, layouts)]
         assert_figures(
-            seen.rank(0)["counted"][:, at], [row[at] for row in rows], what=what, factors=degrees(layouts), suggestion=suggestion
+            seen.rank(0)["counted"][:, at],
+            [row[at] for row in rows],
+            what=[f"{part} of {call}" for call in described("published_activation_bytes", models, batches, layouts)],
+            ledgers=[{f"all of `{part}`": row[at]} for row in rows],
+            mistakes=[each[at] for each in misread],
+            factors=degrees(layouts),
+            kinds=layouts,
+            note=f"It is `{part}` that is off.",
+            suggestion=suggestion,
         )
 
 
@@ -99,15 +122,16 @@ def judge_printed(observe: Any, names: Sequence[str], **case: Any) -> None:
         layers_under(sequence_parallel=True),
         "Go through the table of section 5 for this model: which lines does this configuration keep, and which does it cut?",
     )
-    for name in rows:
+    for name, (heads, hidden, *_) in rows.items():
+        model = f"{name} ({heads} heads, h = {hidden})"
         if saved := printed.KORTHIKANTI_SAVED_PER_CENT.get(name):
             per_cent = 100 * (1 - both[name] / cut[name])
             assert_between(
-                per_cent, saved - 0.5, saved + 0.5, what=f"{name}: what selective recomputation saves, in per cent", suggestion=advice
+                per_cent, saved - 0.5, saved + 0.5, what=f"{model}: what selective recomputation saves, in per cent", suggestion=advice
             )
         for bar, height in printed.KORTHIKANTI_FIGURE_7.get(name, {}).items():
             per_cent, slack = 100 * bars[bar][name] / alone[name], printed.DRAWING_POINTS
-            assert_between(per_cent, height - slack, height + slack, what=f"{name}, figure 7, {bar}, in per cent", suggestion=advice)
+            assert_between(per_cent, height - slack, height + slack, what=f"{model}, figure 7, {bar}, in per cent", suggestion=advice)
     for name, (plain_gib, least_gib) in printed.KORTHIKANTI_FIGURE_1.items():
         if name not in rows:
             continue
@@ -133,6 +157,8 @@ def judge_activations(seen: Any) -> None:
     models, batches, answer = models_of(seen), seen.input("batches", 0).tolist(), seen.rank(0)
     ways = [(2 if dtype == "bfloat16" else 4, recompute) for dtype, recompute in seen.request.parameters["ways"]]
     ledgers = [ledger.activations(model, *batch, *way) for model, batch, way in zip(models, batches, ways, strict=True)]
+    assert_nothing_built(seen, "activation_bytes")
+    misread = [mistakes.of_activations(model, *batch, *way) for model, batch, way in zip(models, batches, ways, strict=True)]
     what = [
         f"activation_bytes({model}, {batch[0]}, {batch[1]}, dtype_bytes={way[0]}, recompute={way[1]!r})"
         for model, batch, way in zip(models, batches, ways, strict=True)
@@ -140,8 +166,9 @@ def judge_activations(seen: Any) -> None:
     held = {"": [sum(each.values()) for each in ledgers], REAL_STEP: answer["held"].tolist()}
     for source, expected in held.items():
         assert_figures(
-            answer["counted"], expected, what=what, per_cent=ACTIVATIONS_PER_CENT, ledgers=ledgers, source=source, suggestion=LOOK
-        )
+            answer["counted"], expected, what=what, per_cent=ACTIVATIONS_PER_CENT, ledgers=ledgers, mistakes=misread, source=source,
+            suggestion=LOOK,
+        )  # fmt: skip
 
 
 def judge_full_size(observe: Any, row: int, layers: int, **case: Any) -> None:

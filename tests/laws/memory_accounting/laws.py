@@ -9,7 +9,14 @@ import numpy as np
 
 from grader.errors import CourseError
 from tests.laws.memory_accounting import ledger, printed
-from tests.laws.memory_accounting.judging import ACTIVATIONS_PER_CENT, REAL_STEP, STATES_PER_CENT, assert_between, assert_figures
+from tests.laws.memory_accounting.judging import (
+    ACTIVATIONS_PER_CENT,
+    REAL_STEP,
+    STATES_PER_CENT,
+    assert_between,
+    assert_figures,
+    assert_nothing_built,
+)
 from tests.laws.memory_accounting.models import PLAIN, Array, Model, Options, Sizes, drawn, models_of
 
 Recipe = tuple[str, str]
@@ -37,6 +44,7 @@ def run_parameters(observe: Any, sizes: Sequence[Sizes], options: Sequence[Optio
 def judge_parameters(seen: Any) -> None:
     """Exactly as many as the shapes of the modules say, and as the model has on the meta device."""
     models, answer = models_of(seen), seen.rank(0)
+    assert_nothing_built(seen, "parameter_count")
     ledgers = [ledger.parameters(model) for model in models]
     what = [f"parameter_count({model})" for model in models]
     advice = "Go through lm/gpt.py module by module: which of its shapes do you count, and how often?"
@@ -77,11 +85,14 @@ def judge_states(seen: Any, *columns: int, suggestion: str) -> None:
     """These of the four figures are what the recipe's dtypes cost, and what was alive after a real step."""
     models, recipes, answer = models_of(seen), seen.request.parameters["recipes"], seen.rank(0)
     rows = [ledger.states(model, *recipe) for model, recipe in zip(models, recipes, strict=True)]
+    kinds = [dict(zip(("precision", "optimizer"), recipe, strict=True)) for recipe in recipes]
     for at in columns:
         name = ledger.STATE_NAMES[at]
         what = [f"{name} under {' with '.join(map(repr, recipe))} for {model}" for recipe, model in zip(recipes, models, strict=True)]
         for expected, source in (([row[at] for row in rows], ""), (answer["held"][:, at].tolist(), REAL_STEP)):
-            assert_figures(answer["counted"][:, at], expected, what=what, per_cent=STATES_PER_CENT, source=source, suggestion=suggestion)
+            assert_figures(
+                answer["counted"][:, at], expected, what=what, per_cent=STATES_PER_CENT, kinds=kinds, source=source, suggestion=suggestion
+            )
 
 
 def judge_bytes_per_parameter(observe: Any, row: int, **case: Any) -> None:
@@ -99,7 +110,7 @@ def judge_bytes_per_parameter(observe: Any, row: int, **case: Any) -> None:
 
 
 # --- sharding --------------------------------------------------------------------------------------------------------
-def judge_sharded(observe: Any, layouts: Sequence[dict[str, int]], **case: Any) -> None:
+def judge_sharded(observe: Any, layouts: Sequence[dict[str, int]], *, suggestion: str = "", **case: Any) -> None:
     """Each of the four figures is divided by what the layout cuts it by, for states of any proportions, also without masters."""
 
     def whole(rng: np.random.Generator) -> dict[str, Array]:
@@ -111,10 +122,17 @@ def judge_sharded(observe: Any, layouts: Sequence[dict[str, int]], **case: Any) 
     seen = observe("sharded", transport="none", inputs=whole, returns=returns, layouts=list(layouts), **case)
     counted, given = seen.rank(0)["counted"], seen.input("states", 0).tolist()
     shares = [ledger.zero(states, **layout) for states, layout in zip(given, layouts, strict=True)]
+    off = [name for at, name in enumerate(ledger.STATE_NAMES) if not np.allclose(counted[:, at], [share[at] for share in shares], atol=0)]
     for at, name in enumerate(ledger.STATE_NAMES):
-        what = [f"{name} of a rank with {told(layout)}" for layout in layouts]
-        suggestion = f"Are the {name} cut at this stage, by all that cuts them, and once?"
-        assert_figures(counted[:, at], [share[at] for share in shares], what=what, factors=common_factors(layouts), suggestion=suggestion)
+        assert_figures(
+            counted[:, at],
+            [share[at] for share in shares],
+            what=[f"{name} of a rank with {told(layout)}" for layout in layouts],
+            factors=common_factors(layouts),
+            kinds=layouts,
+            note=f"Of the four figures, {', '.join(off)} {'are' if len(off) > 1 else 'is what is'} off.",
+            suggestion=suggestion or f"Are the {name} cut at this stage, by all that cuts them, and once?",
+        )
 
 
 def common_factors(layouts: Sequence[dict[str, int]]) -> dict[str, float]:
@@ -143,7 +161,8 @@ def judge_zero_table(observe: Any, sizes: Sequence[float], **case: Any) -> None:
             float(figure) - printed.last_digit(figure),
             float(figure) + printed.last_digit(figure),
             what=f"{whole / 2e9:g} billion parameters, {told(layout)}: the sum of a rank's states in GB",
-            suggestion="The table is Rajbhandari et al. 2020, table 1. Which of the four figures does this stage cut?",
+            suggestion="The table is Rajbhandari et al. 2020, table 1. Which of the four figures does this stage cut? "
+            "What you return is not rounded: the table rounds the sum.",
         )
 
 
@@ -178,7 +197,30 @@ def judge_fits(
             max(target, 0),
             what=f"largest_micro_batch({model}, {sequence}, {room:.6g}, {told(way)})",
             suggestion=f"A rank's states take {states_bytes:.4g} bytes, a sequence's activations about {sequence_bytes:.4g}. "
-            "Which of the two does dp divide, and what does a sequence more cost?",
+            "Which of the two does dp divide, and what does one more sequence cost?",
+        )
+
+
+def judge_exact_fits(
+    observe: Any,
+    sizes: Sequence[Sizes],
+    options: Sequence[Options],
+    ways: Sequence[dict[str, Any]],
+    *,
+    sequence: int,
+    targets: Sequence[int],
+    **case: Any,
+) -> None:
+    """On a device of exactly the bytes that the submission's own figures sum to for so many sequences, the answer is so many."""
+    inputs = drawn(sizes, batches=np.asarray([[target, sequence] for target in targets], np.int64))
+    returns = dict.fromkeys(("counted", "device_bytes"), ("float64", (len(sizes),)))
+    seen = observe("exact_fits", transport="none", inputs=inputs, returns=returns, options=list(options), ways=list(ways), **case)
+    answer = seen.rank(0)
+    asked = zip(answer["counted"].tolist(), models_of(seen), ways, targets, answer["device_bytes"].tolist(), strict=True)
+    for got, model, way, target, room in asked:
+        what = f"largest_micro_batch({model}, {sequence}, {room:.15g}, {told(way)})"
+        assert_between(
+            got, target, target, what=what, suggestion=f"Your own figures for {target} sequences sum to exactly device_bytes: they fit."
         )
 
 

@@ -1,7 +1,7 @@
 """Multiplies in an int32 array, which overflows silently for large models.
 
 law: memory_accounting.activations.holds_at_full_size
-says: GPT-3
+says: 32 bits
 """
 # region solution activation_bytes
     C, F, V, L = config.hidden_size, config.mlp_size, config.vocab_size, config.num_layers
