@@ -21,6 +21,7 @@ LONGER = {
     "solutions/flash_attention.py": "the kernels of both directions, which are read side by side",
     "tests/public/test_*.py": "an assignment's public cases are one file, so that a student finds them",
     "tests/hidden/test_*.py": "likewise",
+    "tests/probes/*.py": "what runs beside a submission is one file, sent whole to its process",
 }
 
 # Machine paths, and places that packages come from: a clone must work with whatever its reader's pip is set to.
