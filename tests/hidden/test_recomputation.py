@@ -68,10 +68,12 @@ def test_the_learning_curve_equals_the_larger_batch(observe):
 
 # --- checkpoint ------------------------------------------------------------------------------------------------------
 @pytest.mark.law("checkpoint.gradients_are_exact")
-@pytest.mark.parametrize("used", [[0], [1], [0, 1]])
+@pytest.mark.parametrize("used", [[0], [1], [0, 1], [1, 2]])
 def test_checkpointed_gradients_are_exact_for_several_outputs(observe, used):
-    """Each output alone, and both."""
-    checkpoints.judge_several_outputs(observe, used, kind="several outputs, not all of them used")
+    """Each output alone, both, and one beside one that has no graph."""
+    seen = checkpoints.run_several_outputs(observe, used, kind="several outputs, not all of them used")
+    checkpoints.judge_several_outputs(seen)
+    checkpoints.judge_calls(seen.facts(0)["calls"])
 
 
 @pytest.mark.law("checkpoint.takes_any_arguments")
@@ -91,6 +93,7 @@ def test_checkpoint_keeps_inputs_only(observe):
     """Nothing of the inside, and a changed input is an error."""
     checkpoints.judge_overwritten(observe, kind="an input that is changed in place before backward")
     keeping.judge_kept(observe, "checkpoint", kind="what is kept between forward and backward")
+    keeping.judge_kept(observe, "checkpoint", tokens=True, kind="what is kept beside token numbers")
 
 
 @pytest.mark.law("checkpoint.fits_where_activations_do_not")
@@ -108,6 +111,7 @@ def test_checkpoint_recomputes_exactly_once(observe):
     seen = keeping.run_counted(observe, "checkpoint", kind="two products and some cheap operations")
     keeping.judge_counts(seen)
     keeping.judge_mixture(seen)
+    keeping.judge_counts(keeping.run_counted(observe, "checkpoint", constant="x", kind="an argument that requires no grad"))
 
 
 @pytest.mark.law("checkpoint.dropout_is_the_same_again")

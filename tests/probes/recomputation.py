@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -26,21 +27,34 @@ NOISES: dict[str, Callable[[Tensor], Tensor]] = {
 # --- accumulation ----------------------------------------------------------------------------------------------------
 def accumulated(at: Any, *, rows: list[int], loss: str, with_gradients: bool) -> dict[str, Tensor]:
     """accumulate_gradients of tanh(x A) B on micro-batches of so many rows; the gradients, and the loss that it returned."""
-    first, second = (at.inputs[name].requires_grad_() for name in ("A", "B"))
+    first, second = (nn.Parameter(at.inputs[name]) for name in ("A", "B"))
     if with_gradients:
         first.grad, second.grad = at.inputs["A.grad"].clone(), at.inputs["B.grad"].clone()
     micro_batches = list(zip(at.inputs["x"].split(rows), at.inputs["targets"].split(rows), strict=True))
     calls: list[int] = []
 
-    def model(x: Tensor) -> Tensor:
+    def function(x: Tensor) -> Tensor:
         calls.append(len(x))
         return torch.tanh(x @ first) @ second
 
+    # A model may be any callable; as a module it could be told to zero its gradients, so those that are there are met as a module's.
+    model = Module(function, first, second) if with_gradients else function
     mean = at.submission.accumulate_gradients(model, micro_batches, LOSSES[loss])
     at.report(calls=calls, is_tensor=isinstance(mean, Tensor), requires_grad=isinstance(mean, Tensor) and mean.requires_grad)
     gradients = {f"{name}.grad": leaf.new_zeros(()).expand_as(leaf) if leaf.grad is None else leaf.grad
                  for name, leaf in (("A", first), ("B", second))}  # fmt: skip
     return gradients | {"mean": torch.as_tensor(mean).detach().double().reshape(())}
+
+
+class Module(nn.Module):
+    """A function and its parameters."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor], *parameters: nn.Parameter) -> None:
+        super().__init__()
+        self.function, self.weights = function, nn.ParameterList(parameters)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x)
 
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
@@ -49,9 +63,10 @@ def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 def squared(logits: Tensor, targets: Tensor) -> Tensor:
-    """Mean squared distance from the one-hot target, over the targets that aren't -100."""
+    """Mean squared distance from the one-hot target, over the targets that aren't -100; without any, its gradients are NaN too."""
     counted = targets != -100
-    return ((logits[counted] - F.one_hot(targets[counted], logits.shape[-1])) ** 2).sum() / counted.sum()
+    distances = ((logits - F.one_hot(targets.clamp(min=0), logits.shape[-1])) ** 2).sum(-1)
+    return (distances * counted).sum() / counted.sum()
 
 
 LOSSES = {"cross_entropy": cross_entropy, "squared": squared}
@@ -102,8 +117,11 @@ def trained(at: Any, *, rows: list[int], num_steps: int, learning_rate: float) -
 def chain(at: Any, *, nested: bool = False, in_between: str = "nothing") -> dict[str, Tensor]:
     """tanh(x w) v checkpointed; v is the function's own parameter. `nested`: tanh(x w) has a checkpoint of its own."""
     x, w, v = (at.inputs[name].requires_grad_() for name in ("x", "w", "v"))
+    num_calls = 0
 
     def inner(x: Tensor, w: Tensor) -> Tensor:
+        nonlocal num_calls
+        num_calls += 1
         return torch.tanh(x @ w)
 
     def function(x: Tensor, w: Tensor) -> Tensor:
@@ -114,8 +132,18 @@ def chain(at: Any, *, nested: bool = False, in_between: str = "nothing") -> dict
         with torch.no_grad():
             x.add_(1.0)
         return overwritten(at, y)
+    num_in_forward = num_calls
     y.backward(at.inputs["dy"])
-    return {"y": y, "dx": gradient(x, "x"), "dw": gradient(w, "w"), "dv": gradient(v, "v")}
+    at.report(calls=[num_in_forward, num_calls])
+    return {"y": y, "dx": gradient(x, "x"), "dw": gradient(w, "w"), "dv": gradient(v, "v, a parameter of the function")}
+
+
+def given_twice(at: Any) -> dict[str, Tensor]:
+    """tanh(a) sin(b) checkpointed, where both are x."""
+    x = at.inputs["x"].requires_grad_()
+    y = at.submission.checkpoint(lambda a, b: torch.tanh(a) * torch.sin(b), x, x)
+    y.backward(at.inputs["dy"])
+    return {"y": y, "dx": gradient(x, "x")}
 
 
 def overwritten(at: Any, y: Tensor) -> dict[str, Tensor]:
@@ -129,13 +157,22 @@ def overwritten(at: Any, y: Tensor) -> dict[str, Tensor]:
 
 
 def several_outputs(at: Any, *, used: list[int]) -> dict[str, Tensor]:
-    """(x w, sin x, argmax of x) checkpointed, of which those in `used` go on."""
+    """(x w, sin x, cos x without a graph, argmax of x) checkpointed, of which those in `used` go on; how often the function ran."""
     x, w = (at.inputs[name].requires_grad_() for name in ("x", "w"))
-    outputs = at.submission.checkpoint(lambda x, w: (x @ w, torch.sin(x), x.argmax(-1)), x, w)
+    num_calls = 0
+
+    def function(x: Tensor, w: Tensor) -> tuple[Tensor, ...]:
+        nonlocal num_calls
+        num_calls += 1
+        return x @ w, torch.sin(x), torch.cos(x.detach()), x.argmax(-1)
+
+    outputs = at.submission.checkpoint(function, x, w)
     if not isinstance(outputs, tuple):
-        raise TypeError(f"the function returned a tuple of 3 tensors, the checkpoint {type(outputs).__name__}")
+        raise TypeError(f"the function returned a tuple of 4 tensors, the checkpoint {type(outputs).__name__}")
+    num_in_forward = num_calls
     sum((outputs[index] * at.inputs[f"dy{index}"]).sum() for index in used).backward()
-    names = ("product", "sine", "largest")
+    at.report(calls=[num_in_forward, num_calls])
+    names = ("product", "sine", "cosine", "largest")
     made = {name: output.detach() for name, output in zip(names, outputs, strict=True)}
     # An input that no used output depends on may have no gradient, or zeros.
     grads = {f"d{name}": torch.zeros_like(leaf) if leaf.grad is None else leaf.grad for name, leaf in (("x", x), ("w", w))}
@@ -143,7 +180,7 @@ def several_outputs(at: Any, *, used: list[int]) -> dict[str, Tensor]:
 
 
 def many_arguments(at: Any) -> dict[str, Tensor]:
-    """A function of None, numbers, strings, integer tensors and tensors by position and by keyword."""
+    """A function of None, numbers, strings, integer tensors and tensors by position and by keyword; one of these has a graph of its own."""
     x, scale, table = at.inputs["x"].requires_grad_(), at.inputs["scale"].requires_grad_(), at.inputs["table"]
 
     def function(
@@ -152,8 +189,10 @@ def many_arguments(at: Any) -> dict[str, Tensor]:
         assert nothing is None and mask is None
         return {"sine": torch.sin, "cosine": torch.cos}[kind](x) * scale + factor * table[rows] * x
 
-    y = at.submission.checkpoint(function, None, x, 1.5, at.inputs["rows"], kind="sine", scale=scale, table=table, mask=None)
-    y.backward(at.inputs["dy"])
+    squared = scale * scale
+    y = at.submission.checkpoint(function, None, x, 1.5, at.inputs["rows"], kind="sine", scale=squared, table=table, mask=None)
+    # Used outside as well: whoever runs backward through its graph from inside the checkpoint has used that graph up.
+    ((y * at.inputs["dy"]).sum() + squared.sum()).backward()
     at.report(table_has_gradient=table.grad is not None)
     return {"y": y, "dx": gradient(x, "x"), "dscale": gradient(scale, "the keyword argument scale")}
 
@@ -170,7 +209,7 @@ def token_inputs(at: Any) -> dict[str, Tensor]:
 
 # --- checkpoint: surroundings ----------------------------------------------------------------------------------------
 def noisy(at: Any, *, noise: str, in_between: str, way: str = "checkpoint", save: list[str] | None = None) -> dict[str, Tensor]:
-    """noise(x w): the output tells which noise forward drew, the gradients which the recomputation drew.
+    """noise(x w), plain and checkpointed: outputs tell which noise forward drew, the gradients which the recomputation drew.
 
     Also the next random numbers: after a plain call and after the checkpointed one, and before and after backward.
     """
@@ -179,11 +218,11 @@ def noisy(at: Any, *, noise: str, in_between: str, way: str = "checkpoint", save
     def function(x: Tensor, w: Tensor) -> Tensor:
         return NOISES[noise](x @ w)
 
-    torch.manual_seed(at.seed % 2**31)
     with torch.no_grad():
-        function(x, w)
+        begin(at.seed)
+        y_plain = function(x, w)
     after_plain = peek()
-    torch.manual_seed(at.seed % 2**31)
+    begin(at.seed)
     y = run(at, way, function, x, w, save=save)
     after_forward = peek()
     if in_between == "draw":
@@ -192,8 +231,14 @@ def noisy(at: Any, *, noise: str, in_between: str, way: str = "checkpoint", save
         torch.manual_seed(5)
     before_backward = peek()
     y.backward(at.inputs["dy"])
-    return {"y": y, "dx": gradient(x, "x"), "dw": gradient(w, "w"), "after_plain": after_plain, "after_forward": after_forward,
-            "before_backward": before_backward, "after_backward": peek()}  # fmt: skip
+    return {"y_plain": y_plain, "y": y, "dx": gradient(x, "x"), "dw": gradient(w, "w"), "after_plain": after_plain,
+            "after_forward": after_forward, "before_backward": before_backward, "after_backward": peek()}  # fmt: skip
+
+
+def begin(seed: int) -> None:
+    """A generator in the midst of its numbers: no seed alone brings its state back."""
+    torch.manual_seed(seed % 2**31)
+    torch.rand(23)
 
 
 def peek() -> Tensor:
@@ -290,28 +335,43 @@ class Tally(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def kept(at: Any, *, way: str, save: list[str] | None = None) -> None:
-    """Bytes saved between forward and backward, those of them that are the arguments' own, and what of the inside is still alive."""
-    x, w, v = (at.inputs[name].requires_grad_() for name in ("x", "w", "v"))
+def kept(at: Any, *, way: str, save: list[str] | None = None, tokens: bool = False) -> None:
+    """Bytes saved between forward and backward, those of them that aren't arguments' or parameters', and what is still alive when.
+
+    The function is the mixture of x and w; with `tokens` a row of a table, whose only argument is integers.
+    """
     inside: list[weakref.ref[Tensor]] = []
-    ledger = Ledger()
+    names = ("table", "v") if tokens else ("x", "w", "v")
+    leaves = [at.inputs[name].requires_grad_() for name in names]
+    function = looked_up(*leaves, inside) if tokens else mixture(leaves[2], inside)
+    # The first argument is made for this call: whoever needs it longer than the caller does is the one who keeps it.
+    arguments = [at.inputs["rows"].clone()] if tokens else [leaves[0] * 1.0, leaves[1]]
+    own = {tensor.untyped_storage()._cdata for tensor in (*arguments, *leaves)}
+    first, ledger = StorageWeakRef(arguments[0].untyped_storage()), Ledger()
     with ledger.open():
-        y = run(at, way, mixture(v, inside), x, w, save=save)
-        gc.collect()
+        y = run(at, way, function, *arguments, save=save)
+        arguments.clear()
         output, total = weakref.ref(y), y.sum()
         del y
         gc.collect()
-        # The function's own parameter is kept by nobody: it is there.
-        own = {tensor.untyped_storage()._cdata for tensor in (x, w, v)}
         others_bytes = sum(ledger.size_bytes[place] for place in ledger.num_holders if place not in own)
-        at.report(
-            held_bytes=ledger.held_bytes(),
-            others_bytes=others_bytes,
-            num_alive=sum(ref() is not None for ref in inside),
-            output_alive=output() is not None,
-        )
+        at.report(held_bytes=ledger.held_bytes(), others_bytes=others_bytes, num_alive=sum(ref() is not None for ref in inside))
+        at.report(output_alive=output() is not None)
         total.backward()
-    at.report(held_after_bytes=ledger.held_bytes())
+    gc.collect()
+    at.report(held_after_bytes=ledger.held_bytes(), argument_alive=not first.expired())
+
+
+def looked_up(table: Tensor, v: Tensor, inside: list[weakref.ref[Tensor]]) -> Callable[[Tensor], Tensor]:
+    """sin(tanh(table[rows]) v)."""
+
+    def function(rows: Tensor) -> Tensor:
+        hidden = torch.tanh(table[rows])
+        product = hidden @ v
+        inside.extend(weakref.ref(tensor) for tensor in (hidden, product))
+        return torch.sin(product)
+
+    return function
 
 
 def mixture(v: Tensor, inside: list[weakref.ref[Tensor]] | None = None) -> Callable[[Tensor, Tensor], Tensor]:
@@ -328,9 +388,13 @@ def mixture(v: Tensor, inside: list[weakref.ref[Tensor]] | None = None) -> Calla
     return function
 
 
-def counted(at: Any, *, way: str, save: list[str] | None = None) -> dict[str, Tensor]:
-    """The gradients of the mixture, and how often each operation ran: in a plain forward, a plain step, and a step of this way."""
+def counted(at: Any, *, way: str, save: list[str] | None = None, constant: str = "") -> dict[str, Tensor]:
+    """The gradients of the mixture, and how often each operation ran: in a plain forward, a plain step, and a step of this way.
+
+    The argument `constant` requires no grad; what is given back for its gradient is zeros.
+    """
     x, w, v = (at.inputs[name] for name in ("x", "w", "v"))
+    learning = [tensor for name, tensor in (("x", x), ("w", w), ("v", v)) if name != constant]
     num_calls = 0
 
     def function(x: Tensor, w: Tensor) -> Tensor:
@@ -343,7 +407,7 @@ def counted(at: Any, *, way: str, save: list[str] | None = None) -> dict[str, Te
     runs, facts = {}, {"forward": forward.counts}
     for name in ("plain", way):
         num_calls = 0
-        for tensor in (x, w, v):
+        for tensor in learning:
             tensor.grad = None
             tensor.requires_grad_()
         with FlopCounterMode(display=False) as flops, Tally() as tally:
@@ -352,7 +416,8 @@ def counted(at: Any, *, way: str, save: list[str] | None = None) -> dict[str, Te
             y.backward(at.inputs["dy"])
         runs[name] = {"counts": tally.counts, "flops": flops.get_total_flops(), "calls": [num_in_forward, num_calls]}
     at.report(**facts, plain=runs["plain"], ours=runs[way])
-    return {"y": y, "dx": gradient(x, "x"), "dw": gradient(w, "w"), "dv": gradient(v, "v")}
+    found = {"x": x, "w": w, "v": v}
+    return {"y": y} | {f"d{name}": torch.zeros_like(leaf) if name == constant else gradient(leaf, name) for name, leaf in found.items()}
 
 
 def run(at: Any, way: str, function: Callable[..., Tensor], *args: Any, save: list[str] | None = None) -> Tensor:

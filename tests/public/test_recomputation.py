@@ -7,7 +7,7 @@ import pytest
 from tests.laws.recomputation import accumulation, checkpoints, keeping
 
 EVEN = [[5, 5], [5, 5], [5, 5]]
-UNEVEN = [[5, 4], [1], [2, 1, 3]]
+UNEVEN = [[5, 4], [1], [2, 1, 4]]  # 17 in all: no weight is exact
 
 
 # --- accumulate ------------------------------------------------------------------------------------------------------
@@ -23,15 +23,16 @@ def test_accumulated_gradients_equal_the_whole_batch(observe, counts):
 @pytest.mark.law("accumulate.uneven_tokens_weigh_as_they_count")
 @pytest.mark.parametrize("loss", ["cross_entropy", "squared"])
 def test_uneven_tokens_weigh_as_they_count(observe, loss):
-    """Micro-batches of 9, 1 and 6 counted tokens, and of 2, 1 and 3 rows."""
+    """Micro-batches of 9, 1 and 7 counted tokens, and of 2, 1 and 3 rows."""
     accumulation.judge_gradients(accumulation.run_accumulated(observe, UNEVEN, loss=loss))
 
 
 @pytest.mark.law("accumulate.micro_batches_without_tokens_add_nothing")
 @pytest.mark.parametrize("counts", [[[5], [0, 0], [2]], [[0], [0, 0]]], ids=["one", "all"])
-def test_micro_batches_without_tokens_add_nothing(observe, counts):
-    """One micro-batch of padding among others, and nothing but padding."""
-    seen = accumulation.run_accumulated(observe, counts)
+@pytest.mark.parametrize("loss", ["cross_entropy", "squared"])
+def test_micro_batches_without_tokens_add_nothing(observe, counts, loss):
+    """One micro-batch of padding among others, and nothing but padding; of one loss there the gradients are NaN too."""
+    seen = accumulation.run_accumulated(observe, counts, loss=loss)
     accumulation.judge_gradients(seen)
     accumulation.judge_mean(seen)
 
@@ -69,10 +70,16 @@ def test_checkpointed_gradients_are_exact(observe):
 
 
 @pytest.mark.law("checkpoint.gradients_are_exact")
-@pytest.mark.parametrize("used", [[0, 1], [1]], ids=["both", "second"])
+@pytest.mark.parametrize("used", [[0, 1], [1], [0, 2]], ids=["both", "second", "without a graph"])
 def test_checkpointed_gradients_are_exact_for_several_outputs(observe, used):
-    """Three outputs, one of them of integers; both others used, or one."""
-    checkpoints.judge_several_outputs(observe, used)
+    """Four outputs, one of integers and one without a graph; some of the others used."""
+    checkpoints.judge_several_outputs(checkpoints.run_several_outputs(observe, used))
+
+
+@pytest.mark.law("checkpoint.gradients_are_exact")
+def test_a_tensor_may_be_given_twice(observe):
+    """Its gradient is the sum of both places'."""
+    checkpoints.judge_given_twice(observe)
 
 
 @pytest.mark.law("checkpoint.takes_any_arguments")
@@ -94,6 +101,12 @@ def test_checkpoint_keeps_inputs_only(observe):
 
 
 @pytest.mark.law("checkpoint.keeps_inputs_only")
+def test_checkpoint_keeps_token_numbers_only(observe):
+    """Where no argument requires grad: the token numbers' memory, nothing of the inside."""
+    keeping.judge_kept(observe, "checkpoint", tokens=True)
+
+
+@pytest.mark.law("checkpoint.keeps_inputs_only")
 def test_a_changed_input_is_an_error(observe):
     """What save_for_backward keeps may not be changed in place."""
     checkpoints.judge_overwritten(observe)
@@ -110,6 +123,24 @@ def test_checkpoints_fit_where_activations_do_not(observe):
 def test_checkpoint_recomputes_exactly_once(observe):
     """Two calls, every operation of the forward once more, its FLOPs once more."""
     keeping.judge_counts(keeping.run_counted(observe, "checkpoint"))
+
+
+@pytest.mark.law("checkpoint.recomputes_exactly_once")
+def test_constants_cost_no_flops_in_backward(observe):
+    """An argument that requires no grad: no arithmetic for a gradient that nobody takes."""
+    keeping.judge_counts(keeping.run_counted(observe, "checkpoint", constant="w"))
+
+
+@pytest.mark.law("checkpoint.recomputes_exactly_once")
+def test_several_outputs_are_recomputed_once(observe):
+    """Two calls, however many outputs are used."""
+    checkpoints.judge_calls(checkpoints.run_several_outputs(observe, [0, 1]).facts(0)["calls"])
+
+
+@pytest.mark.law("checkpoint.recomputes_exactly_once")
+def test_the_inside_of_a_nested_checkpoint_runs_three_times(observe):
+    """In forward, in the outer recomputation, and in its own: else the outer one would hold what it makes inside."""
+    checkpoints.judge_calls(checkpoints.judge_chain(observe, nested=True).facts(0)["calls"], in_backward=2)
 
 
 @pytest.mark.law("checkpoint.dropout_is_the_same_again")

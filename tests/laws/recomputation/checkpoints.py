@@ -11,14 +11,15 @@ import numpy as np
 from grader.errors import LawBroken
 from grader.numerics import Hints, assert_close, assert_equal
 from grader.records import Message
-from tests.laws.recomputation.accumulation import ROUNDINGS
+from tests.laws.recomputation.accumulation import ROUNDINGS, advised, rounded_in_float32
 
 Array = np.ndarray[Any, Any]
 Shapes = dict[str, tuple[int, ...]]
 
 B, C, H, D = 5, 6, 7, 4
 CHAIN: Shapes = {"x": (B, C), "w": (C, H), "v": (H, D), "dy": (B, D)}
-MIXTURE: Shapes = {"x": (B, C), "w": (C, H), "v": (H, D), "dy": (B,)}
+# Both products of the mixture have one shape, so that nothing but the order tells their outputs apart.
+MIXTURE: Shapes = {"x": (B, C), "w": (C, H), "v": (H, H), "dy": (B,)}
 
 
 def drawn(shapes: Shapes, dtype: str = "float64") -> Callable[[np.random.Generator], dict[str, Array]]:
@@ -36,7 +37,8 @@ def assert_all(seen: Any, expected: dict[str, Array], *, suggestion: str = "", *
     for name, right in expected.items():
         what = {"y": "the output", "dx": "the gradient of x"}.get(name, f"the gradient of {name[1:]}" if name[0] == "d" else name)
         allowed = ROUNDINGS * (1 + np.abs(right).max(initial=0.0))
-        assert_close(seen.rank(0)[name], right, allowed=allowed, what=what, hints=Hints(suggestion=suggestion, **hints))
+        advice = rounded_in_float32(seen.rank(0)[name], right) or suggestion
+        assert_close(seen.rank(0)[name], right, allowed=allowed, what=what, hints=Hints(suggestion=advice, **hints))
 
 
 def broken(seen: str, allowed: str, diagnosis: str, suggestion: str) -> LawBroken:
@@ -45,42 +47,80 @@ def broken(seen: str, allowed: str, diagnosis: str, suggestion: str) -> LawBroke
 
 
 # --- gradients -------------------------------------------------------------------------------------------------------
-def judge_chain(observe: Any, **case: Any) -> None:
-    """y = tanh(x w) v and its three gradients."""
+def judge_chain(observe: Any, **case: Any) -> Any:
+    """y = tanh(x w) v and its three gradients; what was seen."""
     returns = doubles(y=(B, D), dx=(B, C), dw=(C, H), dv=(H, D))
     seen = observe("chain", transport="none", inputs=drawn(CHAIN), returns=returns, **case)
     x, w, v, dy = (seen.inputs[name] for name in ("x", "w", "v", "dy"))
     hidden = np.tanh(x @ w)
     inner = dy @ v.T * (1 - hidden**2)
-    assert_all(seen, {"y": hidden @ v, "dx": inner @ w.T, "dw": x.T @ inner, "dv": hidden.T @ dy})
+    expected = {"y": hidden @ v, "dx": inner @ w.T, "dw": x.T @ inner, "dv": hidden.T @ dy}
+    twice = 2 * expected["dx"]
+    if np.allclose(seen.rank(0)["dx"], twice, rtol=1e-9, atol=ROUNDINGS):
+        raise broken(
+            "The gradient of x is twice what it must be.",
+            "Expected: as without checkpoint.",
+            "The inner backward adds it to x, and autograd adds what backward returns.",
+            "Recompute on detached tensors: then the inner backward ends at them and not in the caller's graph.",
+        )
+    assert_all(seen, expected)
+    return seen
 
 
-def judge_several_outputs(observe: Any, used: Sequence[int], **case: Any) -> None:
-    """(x w, sin x, argmax x), of which some go on: the others have no gradient and must not disturb."""
-    shapes: Shapes = {"x": (B, C), "w": (C, H), "dy0": (B, H), "dy1": (B, C)}
-    returns = doubles(product=(B, H), sine=(B, C), dx=(B, C), dw=(C, H)) | {"largest": ("int64", (B,))}
+def judge_given_twice(observe: Any, **case: Any) -> None:
+    """tanh(x) sin(x), x being both arguments: its gradient is the sum of both places'."""
+    seen = observe("given_twice", transport="none", inputs=drawn({"x": (B, C), "dy": (B, C)}), returns=doubles(y=(B, C), dx=(B, C)), **case)
+    x, dy = seen.inputs["x"], seen.inputs["dy"]
+    right = dy * ((1 - np.tanh(x) ** 2) * np.sin(x) + np.tanh(x) * np.cos(x))
+    hints = Hints(suggestion="Each place has its own gradient; autograd adds them up.")
+    assert_close(seen.rank(0)["dx"], right, allowed=ROUNDINGS * (1 + np.abs(right).max()), what="the gradient of x, which is given twice",
+                 hints=hints)  # fmt: skip
+
+
+def judge_calls(calls: Sequence[int], in_backward: int = 1) -> None:
+    """Of `calls` in forward and in all: once in forward, and so often in backward."""
+    in_forward, in_all = calls
+    if (in_forward, in_all) != (1, 1 + in_backward):
+        raise broken(
+            f"The function {'inside ' if in_backward > 1 else ''}is called {in_forward} times in forward and {in_all} in all.",
+            f"Expected: once, and {'three times' if in_backward > 1 else 'twice'} in all.",
+            "The function runs too often or too seldom.",
+            "One forward without a graph, one recomputation with a graph, however many outputs; inside another checkpoint twice as many.",
+        )
+
+
+def run_several_outputs(observe: Any, used: Sequence[int], **case: Any) -> Any:
+    """(x w, sin x, cos x without a graph, argmax x), of which those in `used` go on."""
+    shapes: Shapes = {"x": (B, C), "w": (C, H), "dy0": (B, H), "dy1": (B, C), "dy2": (B, C)}
+    returns = doubles(product=(B, H), sine=(B, C), cosine=(B, C), dx=(B, C), dw=(C, H)) | {"largest": ("int64", (B,))}
     seen = observe("several_outputs", transport="none", inputs=drawn(shapes), returns=returns, used=list(used), **case)
-    x, w = seen.inputs["x"], seen.inputs["w"]
+    return advised(seen, "raised", "There are several outputs: one isn't used, one is of integers, one is of floats and has no graph.")
+
+
+def judge_several_outputs(seen: Any) -> None:
+    """The outputs that have no gradient, or get none, don't disturb."""
+    used, x, w = seen.request.parameters["used"], seen.inputs["x"], seen.inputs["w"]
     d0, d1 = (seen.inputs[f"dy{index}"] * (index in used) for index in (0, 1))
     assert_equal(seen.rank(0)["largest"], x.argmax(-1), what="the integer output")
-    assert_all(seen, {"product": x @ w, "sine": np.sin(x), "dx": d0 @ w.T + d1 * np.cos(x), "dw": x.T @ d0})
+    assert_all(seen, {"product": x @ w, "sine": np.sin(x), "cosine": np.cos(x), "dx": d0 @ w.T + d1 * np.cos(x), "dw": x.T @ d0})
 
 
 def judge_arguments(observe: Any, **case: Any) -> None:
-    """sin(x)·scale + 1.5·table[rows]·x, called with None, a number, a string, integers and keyword tensors."""
+    """sin(x)·scale² + 1.5·table[rows]·x, called with None, a number, a string, integers and keyword tensors."""
 
     def inputs(rng: np.random.Generator) -> dict[str, Array]:
         normal = drawn({"x": (B, C), "scale": (C,), "table": (9, C), "dy": (B, C)})(rng)
         return normal | {"rows": rng.integers(0, 9, B)}
 
     seen = observe("many_arguments", transport="none", inputs=inputs, returns=doubles(y=(B, C), dx=(B, C), dscale=(C,)), **case)
+    advised(seen, "raised", "Does every argument come back in its own position or under its own keyword, None too?")
     x, scale, dy, looked_up = (*(seen.inputs[name] for name in ("x", "scale", "dy")), seen.inputs["table"][seen.inputs["rows"]])
     assert_all(
         seen,
         {
-            "y": np.sin(x) * scale + 1.5 * looked_up * x,
-            "dx": dy * (np.cos(x) * scale + 1.5 * looked_up),
-            "dscale": (dy * np.sin(x)).sum(0),
+            "y": np.sin(x) * scale**2 + 1.5 * looked_up * x,
+            "dx": dy * (np.cos(x) * scale**2 + 1.5 * looked_up),
+            "dscale": 2 * scale * ((dy * np.sin(x)).sum(0) + 1),
         },
         suggestion="Are tensors put back where they were taken from, those given by keyword too?",
     )
@@ -122,36 +162,34 @@ def judge_overwritten(observe: Any, **case: Any) -> None:
 def run_noisy(observe: Any, noise: str, in_between: str, **case: Any) -> Any:
     """noise(x w), with what else may happen to the generator between forward and backward."""
     shapes: Shapes = {"x": (B, C), "w": (C, H), "dy": (B, H)}
-    returns = doubles(y=(B, H), dx=(B, C), dw=(C, H), after_plain=(4,), after_forward=(4,), before_backward=(4,), after_backward=(4,))
+    numbers = dict.fromkeys(("after_plain", "after_forward", "before_backward", "after_backward"), (4,))
+    returns = doubles(y_plain=(B, H), y=(B, H), dx=(B, C), dw=(C, H), **numbers)
     return observe("noisy", transport="none", inputs=drawn(shapes), returns=returns, noise=noise, in_between=in_between, **case)
 
 
 def judge_noise(seen: Any) -> None:
-    """The gradients have the noise that the output has: what forward drew is y / (x w)."""
+    """Forward draws what a plain call draws and no more, and gradients have the noise of the output: what forward drew is y / (x w)."""
     x, w, dy = (seen.inputs[name] for name in ("x", "w", "dy"))
-    drawn_in_forward = seen.rank(0)["y"] / (x @ w)
+    answer, advice = seen.rank(0), "In forward the function runs as without checkpoint: leave its random state alone."
+    assert_equal(answer["y"], answer["y_plain"], what="the output of forward, as of a plain call", hints=Hints(suggestion=advice))
+    assert_equal(
+        answer["after_forward"], answer["after_plain"], what="the random numbers that come after forward", hints=Hints(suggestion=advice)
+    )
+    drawn_in_forward = answer["y"] / (x @ w)
     inner = dy * drawn_in_forward
     expected = {"dx": inner @ w.T, "dw": x.T @ inner}
     for name, right in expected.items():
         allowed = 1e3 * ROUNDINGS * (1 + np.abs(right).max())  # the quotient loses where x w is near zero
-        advice = "The recomputation drew other numbers than forward did: which state did the generator have when forward began?"
+        advice = "The recomputation drew other random numbers than forward did: which state did the generator have when forward began?"
         what = f"the gradient of {name[1:]}, with the noise of the output"
         assert_close(seen.rank(0)[name], right, allowed=allowed, what=what, hints=Hints(suggestion=advice))
 
 
 def judge_generator(seen: Any) -> None:
-    """Forward advances the generator as the plain function does, and backward leaves it where it was."""
-    answer = seen.rank(0)
-    for before, after, what, advice in (
-        ("after_plain", "after_forward", "the random numbers that come after forward", "Forward draws what the function draws."),
-        (
-            "before_backward",
-            "after_backward",
-            "the random numbers that come after backward",
-            "Put back what was there before the recomputation.",
-        ),
-    ):
-        assert_equal(answer[after], answer[before], what=what, hints=Hints(suggestion=advice))
+    """Backward leaves the generator where it was."""
+    answer, advice = seen.rank(0), "Put back the random state that was there before the recomputation."
+    what = "the random numbers that come after backward"
+    assert_equal(answer["after_backward"], answer["before_backward"], what=what, hints=Hints(suggestion=advice))
 
 
 def judge_autocast(observe: Any, *, forward: str, backward: str, **case: Any) -> None:

@@ -3,6 +3,21 @@
 law: recomputation.checkpoint.nests
 says: inside
 """
+# region solution split_arguments
+    tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
+    hole = object()
+    rest = [hole if isinstance(value, Tensor) else value for value in args]
+    named = {name: hole if isinstance(value, Tensor) else value for name, value in kwargs.items()}
+
+    def run(*given: Tensor) -> Any:
+        following = iter(given)
+        positional = [next(following) if value is hole else value for value in rest]
+        keyword = {name: next(following) if value is hole else value for name, value in named.items()}
+        return function(*positional, **keyword)
+
+    return CheckpointFunction.apply(run, save, torch.zeros((), requires_grad=True), *tensors)
+# endregion
+
 # region solution checkpoint_forward
         ctx.set_materialize_grads(False)
         CheckpointFunction.__dict__.get("stack") or setattr(CheckpointFunction, "stack", [])
@@ -28,10 +43,4 @@ says: inside
         if pairs:
             torch.autograd.backward([y for y, _ in pairs], [dy for _, dy in pairs])
         return None, None, None, *(leaf.grad for leaf in leaves)
-# endregion
-
-# region solution checkpoint
-    if not (torch.is_grad_enabled() or "stack" in CheckpointFunction.__dict__):
-        return function(*args, **kwargs)
-    return _checkpointed(function, frozenset(), args, kwargs)
 # endregion
