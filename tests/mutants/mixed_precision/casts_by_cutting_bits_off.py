@@ -1,0 +1,37 @@
+"""Casts to bfloat16 by cutting the lower half of the bits off instead of rounding.
+
+law: mixed_precision.casting.model_is_as_exact_as_autocast
+says: logits
+"""
+# region solution precision_of
+    products = "linear matmul mm bmm mv addmm baddbmm einsum conv1d conv2d conv3d scaled_dot_product_attention"
+    sensitive = (
+        "softmax log_softmax logsumexp exp log pow rsqrt sum mean prod cumsum var std norm layer_norm rms_norm group_norm"
+        " cross_entropy nll_loss mse_loss binary_cross_entropy_with_logits"
+    )
+    name = operation
+    if name.startswith("__"):
+        name = name.strip("_")
+        name = {"rmatmul": "matmul", "rpow": "pow"}.get(name, name)
+    if name in products.split():
+        return "narrow"
+    return "wide" if name in sensitive.split() else "as_given"
+# endregion
+# region solution cast
+        precision = precision_of(func.__name__)
+        if precision == "as_given":
+            return func(*args, **(kwargs or {}))
+        target = self.dtype if precision == "narrow" else torch.float32
+
+        def cast(value: Any) -> Any:
+            if isinstance(value, Tensor):
+                if target == torch.bfloat16 and value.dtype == torch.float32:
+                    bits = value.detach().contiguous().view(torch.int32) & -65536
+                    value = value + (bits.view(torch.float32) - value).detach()
+                return value.to(target) if value.dtype in (torch.float32, torch.float16, torch.bfloat16) else value
+            if isinstance(value, (list, tuple)) and any(isinstance(item, Tensor) for item in value):
+                return type(value)(cast(item) for item in value)
+            return value
+
+        return func(*(cast(value) for value in args), **{name: cast(value) for name, value in (kwargs or {}).items()})
+# endregion

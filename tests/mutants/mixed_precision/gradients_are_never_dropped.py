@@ -1,0 +1,23 @@
+"""Never calls zero_grad, so that the gradients of all steps add up.
+
+law: mixed_precision.step.follows_the_fp32_curve
+says: loss
+"""
+# region solution train_step
+    with policy if policy is not None else contextlib.nullcontext():
+        value = loss(model(inputs), targets)
+    (value if scaler is None else scaler.scale(value)).backward()
+    if scaler is not None:
+        scaler.unscale_(optimizer)
+    elif hasattr(optimizer, "collect_gradients"):
+        optimizer.collect_gradients()
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    norm = float(nn.utils.clip_grad_norm_(parameters, max_norm))
+    stepped = True
+    if scaler is None:
+        optimizer.step()
+    else:
+        stepped = scaler.step(optimizer)
+        scaler.update()
+    return StepReport(value.item(), norm, stepped)
+# endregion

@@ -1,0 +1,24 @@
+"""Hands the logits to the loss in bfloat16, whose range they cannot leave.
+
+law: mixed_precision.step.works_without_bf16
+says: bfloat16
+"""
+# region solution train_step
+    with policy if policy is not None else contextlib.nullcontext():
+        value = loss(model(inputs) if policy is None else model(inputs).to(torch.bfloat16), targets)
+    (value if scaler is None else scaler.scale(value)).backward()
+    if scaler is not None:
+        scaler.unscale_(optimizer)
+    elif hasattr(optimizer, "collect_gradients"):
+        optimizer.collect_gradients()
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    norm = float(nn.utils.clip_grad_norm_(parameters, max_norm))
+    stepped = True
+    if scaler is None:
+        optimizer.step()
+    else:
+        stepped = scaler.step(optimizer)
+        scaler.update()
+    optimizer.zero_grad()
+    return StepReport(value.item(), norm, stepped)
+# endregion
