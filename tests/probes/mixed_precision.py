@@ -32,6 +32,7 @@ OPERATIONS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
     "addmm": lambda a, b, v: torch.addmm(v, a, b),
     "baddbmm": lambda a, b, v: torch.baddbmm(v, a[None], b[None]),
     "einsum": lambda a, b, v: torch.einsum("ij,jk->ik", a, b),
+    "einsum_of_a_list": lambda a, b, v: torch.einsum("ij,jk->ik", [a, b]),
     "conv1d": lambda a, b, v: F.conv1d(a[None], b[:, :, None]),
     "conv2d": lambda a, b, v: F.conv2d(a[None, None], b[None, None, :2, :2]),
     "conv3d": lambda a, b, v: F.conv3d(a[None, None, None], b[None, None, None, :2, :2]),

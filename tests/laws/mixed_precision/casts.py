@@ -119,6 +119,7 @@ NARROW = (
     "addmm",
     "baddbmm",
     "einsum",
+    "einsum_of_a_list",
     "conv1d",
     "conv2d",
     "conv3d",
