@@ -1,4 +1,4 @@
-"""Everything as another student might write it: no helper is shared with the course's own answer."""
+"""Another hand: MasterWeights keeps a list of pairs, names are stripped of underscores, the format is computed in float64."""
 # region solution round_to
     wide = x.detach().double()
     exponent = (torch.frexp(wide).exponent - 1).clamp(min=2 - 2 ** (exponent_bits - 1))

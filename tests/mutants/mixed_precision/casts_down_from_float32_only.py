@@ -1,7 +1,7 @@
-"""Casts to bfloat16 by cutting the lower half of the bits off instead of rounding.
+"""Casts to the policy's dtype only what is float32, so the other 16-bit format stays what it is.
 
-law: mixed_precision.casting.model_is_as_exact_as_autocast
-says: logits
+law: mixed_precision.casting.products_run_narrow
+says: float16
 """
 # region solution precision_of
     products = "linear matmul mm bmm mv addmm baddbmm einsum conv1d conv2d conv3d scaled_dot_product_attention"
@@ -25,9 +25,8 @@ says: logits
 
         def cast(value: Any) -> Any:
             if isinstance(value, Tensor):
-                if target == torch.bfloat16 and value.dtype == torch.float32:
-                    bits = value.detach().contiguous().view(torch.int32) & -65536
-                    value = value + (bits.view(torch.float32) - value).detach()
+                if precision == "narrow" and value.dtype != torch.float32:
+                    return value
                 return value.to(target) if value.dtype in (torch.float32, torch.float16, torch.bfloat16) else value
             if isinstance(value, (list, tuple)) and any(isinstance(item, Tensor) for item in value):
                 return type(value)(cast(item) for item in value)

@@ -1,18 +1,20 @@
-"""Computes the loss after the policy was left, in 16 bits.
+"""Compresses the gradients to three mantissa bits before it clips and steps, as one would for a slow network.
 
 law: mixed_precision.step.gradients_agree_with_fp32
 says: gradient
 """
 # region solution train_step
     with policy if policy is not None else contextlib.nullcontext():
-        outputs = model(inputs)
-    value = loss(outputs, targets)
+        value = loss(model(inputs), targets)
     (value if scaler is None else scaler.scale(value)).backward()
     if scaler is not None:
         scaler.unscale_(optimizer)
     elif hasattr(optimizer, "collect_gradients"):
         optimizer.collect_gradients()
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    for parameter in parameters:
+        if policy is not None and parameter.grad is not None:
+            parameter.grad.copy_(round_to(parameter.grad, exponent_bits=8, mantissa_bits=3))
     norm = float(nn.utils.clip_grad_norm_(parameters, max_norm))
     stepped = True
     if scaler is None:

@@ -1,9 +1,13 @@
-"""Rounds by adding and subtracting a large power of two; casts by tree_map; the step clips by hand."""
+"""Rounds down and then up again where the rest or the tie rule asks for it; casts by tree_map; the step clips by hand."""
 # region solution round_to
     wide = x.detach().double()
     exponent = (torch.frexp(wide).exponent - 1).clamp(min=2 - 2 ** (exponent_bits - 1))
     spacing = torch.pow(torch.tensor(2.0, dtype=torch.float64), (exponent - mantissa_bits).double())
-    rounded = ((wide.abs() + spacing * 1.5 * 2.0**52) - spacing * 1.5 * 2.0**52).copysign(wide)
+    quotient = wide / spacing
+    below = quotient.floor()
+    rest = quotient - below
+    up = (rest > 0.5) | ((rest == 0.5) & (below % 2 == 1))
+    rounded = ((below + up) * spacing).copysign(wide)
     largest = (2 - 2.0**-mantissa_bits) * 2.0 ** (2 ** (exponent_bits - 1) - 1)
     rounded = torch.where(rounded.abs() > largest, torch.full_like(wide, math.inf).copysign(wide), rounded)
     return torch.where(wide.isfinite(), rounded, wide).to(x.dtype)

@@ -1,7 +1,7 @@
-"""Knows matmul but not the operator @, which runs as given.
+"""Cuts numbers before it casts them, and counts the leading one among the mantissa's bits, so that one bit too few is left.
 
-law: mixed_precision.casting.products_run_narrow
-says: matmul
+law: mixed_precision.casting.model_is_as_exact_as_autocast
+says: logits
 """
 # region solution precision_of
     products = "linear matmul mm bmm mv addmm baddbmm einsum conv1d conv2d conv3d scaled_dot_product_attention"
@@ -10,11 +10,9 @@ says: matmul
         " cross_entropy nll_loss mse_loss binary_cross_entropy_with_logits"
     )
     name = operation
-    if operation in ("__matmul__", "__rmatmul__"):
-        return "as_given"
     if name.startswith("__"):
         name = name.strip("_")
-        name = {"rpow": "pow"}.get(name, name)
+        name = {"rmatmul": "matmul", "rpow": "pow"}.get(name, name)
     if name in products.split():
         return "narrow"
     return "wide" if name in sensitive.split() else "as_given"
@@ -25,8 +23,13 @@ says: matmul
             return func(*args, **(kwargs or {}))
         target = self.dtype if precision == "narrow" else torch.float32
 
+        lost_bits = {torch.bfloat16: 17, torch.float16: 14}.get(target, 0)
+
         def cast(value: Any) -> Any:
             if isinstance(value, Tensor):
+                if lost_bits and value.dtype == torch.float32:
+                    bits = value.detach().contiguous().view(torch.int32) & -(1 << lost_bits)
+                    value = value + (bits.view(torch.float32) - value).detach()
                 return value.to(target) if value.dtype in (torch.float32, torch.float16, torch.bfloat16) else value
             if isinstance(value, (list, tuple)) and any(isinstance(item, Tensor) for item in value):
                 return type(value)(cast(item) for item in value)

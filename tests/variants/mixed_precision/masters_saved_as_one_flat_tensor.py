@@ -1,4 +1,4 @@
-"""Masters in a dict by parameter, one flat fp32 state, gradients collected into fresh tensors; the scaler sums a finiteness count."""
+"""Saves all masters as one flat tensor; the scaler multiplies by a tensor, counts non-finite numbers and divides all gradients at once."""
 # region solution masters_init
         groups = list(params)
         if not groups or not isinstance(groups[0], dict):
@@ -12,7 +12,6 @@
                 if parameter.requires_grad:
                     master = parameter.detach().clone().float().requires_grad_()
                     self.pairs.append((parameter, master))
-                        self.named = {**getattr(self, 'named', {}), id(parameter): master}
                     masters.append(master)
             groups_of_masters.append({**group, "params": masters})
         self.optimizer = make_optimizer(groups_of_masters)
