@@ -36,7 +36,7 @@ MANY_TILES = Case(heads=1, queries=256, dtype="float16", values="offset", block_
 # Far smaller than their matrices of scores (6.25 and 8 MiB); in the second that is one block of rows.
 LONG = Case(heads=1, queries=1280, head_dim=16, block_q=128, block_k=128)
 MANY_KEYS = Case(heads=1, queries=64, keys=32768, head_dim=16, block_q=64, block_k=1024)
-COUNTED = [Case(queries=112, causal=True, block_q=16, block_k=16), Case(queries=96, keys=128, block_q=32, block_k=64)]
+COUNTED = [Case(queries=100, causal=True, block_q=16, block_k=16), Case(queries=96, keys=128, block_q=32, block_k=64)]
 
 
 # --- tiled -----------------------------------------------------------------------------------------------------------
@@ -217,8 +217,8 @@ def test_flash_never_holds_the_scores(observe):
 def test_flash_gives_the_same_bits_in_any_order(observe):
     """Two passes, their programs in different orders, and no race in either."""
     seen = cases.run_forward(observe, COUNTED[0], FLASH, num_watched=2)
-    values.judge_same_bits(seen)
     kernels.judge_no_race(seen)
+    values.judge_same_bits(seen)
 
 
 @pytest.mark.law("forward.compiles_for_every_generation")
