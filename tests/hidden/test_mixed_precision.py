@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.laws.mixed_precision import casts, masters, scaling, steps
+from tests.laws.mixed_precision import casts, formats, masters, scaling, steps
 
 eight_bits = pytest.mark.parametrize("dtype", ["float8_e5m2", "float8_e4m3"])
 both = pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -15,22 +15,22 @@ both = pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @eight_bits
 def test_numbers_round_to_nearest_even(observe, dtype):
     """Normal numbers and ties of eight bits, also given in float32."""
-    casts.judge_rounded(observe, dtype, "normal", kind=f"{dtype}")
-    casts.judge_rounded(observe, dtype, "normal", dtype="float32", kind=f"{dtype}, given float32")
+    formats.judge_rounded(observe, dtype, "normal", kind=f"{dtype}")
+    formats.judge_rounded(observe, dtype, "normal", dtype="float32", kind=f"{dtype}, given float32")
 
 
 @pytest.mark.law("formats.keeps_subnormals_and_zeros")
 @eight_bits
 def test_subnormals_and_zeros_are_kept(observe, dtype):
     """Numbers around the smallest normal one of eight bits."""
-    casts.judge_rounded(observe, dtype, "tiny", kind=f"{dtype}, tiny numbers")
+    formats.judge_rounded(observe, dtype, "tiny", kind=f"{dtype}, tiny numbers")
 
 
 @pytest.mark.law("formats.overflows_to_infinity")
 @pytest.mark.parametrize("dtype", ["float8_e5m2", "float8_e4m3", "bfloat16"])
 def test_large_numbers_overflow_to_infinity(observe, dtype):
     """Numbers around the largest of other formats."""
-    casts.judge_rounded(observe, dtype, "huge", kind=f"{dtype}, huge numbers")
+    formats.judge_rounded(observe, dtype, "huge", kind=f"{dtype}, huge numbers")
 
 
 # --- casting ---------------------------------------------------------------------------------------------------------
@@ -148,7 +148,8 @@ def test_gradients_are_unscaled_once(observe, how):
 
 @pytest.mark.law("scaler.non_finite_gradients_skip_the_step")
 @pytest.mark.parametrize(
-    ("where", "what", "over"), [(1, "-inf", "adamw"), (2, "nan", "masters"), (3, "inf", "masters"), (0, "nan", "adamw")]
+    ("where", "what", "over"),
+    [(1, "-inf", "adamw"), (1, "huge", "adamw"), (2, "nan", "masters"), (3, "inf", "masters"), (0, "nan", "adamw")],
 )
 def test_non_finite_gradients_skip_the_step(observe, where, what, over):
     """A negative infinity, and unscale_ called before step."""

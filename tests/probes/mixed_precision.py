@@ -151,12 +151,27 @@ def logits(at: Any, *, policy: str) -> dict[str, Tensor]:
 
 
 class NoBfloat16(TorchDispatchMode):
-    """A device without bf16: an operation that gives or takes one raises. It also notes whether autocast is on."""
+    """A device without bf16: an operation that gives or takes one raises. It also notes whether autocast is or was on."""
 
     def __init__(self) -> None:
         super().__init__()
         self.autocasts = False
         self.num_operations = 0
+
+    def __enter__(self) -> Any:
+        # What autocast casts reaches us with autocast off again, so the switch is watched too.
+        self.switch = torch.set_autocast_enabled
+        torch.set_autocast_enabled = self.note_switch
+        return super().__enter__()
+
+    def __exit__(self, *raised: Any) -> None:
+        torch.set_autocast_enabled = self.switch
+        super().__exit__(*raised)
+
+    def note_switch(self, *setting: Any) -> None:
+        """torch.set_autocast_enabled, with a note if it is on from now."""
+        self.autocasts |= setting[-1] is True
+        self.switch(*setting)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.num_operations += 1
@@ -169,7 +184,7 @@ class NoBfloat16(TorchDispatchMode):
 
 
 def without_bf16(at: Any, *, steps: bool) -> None:
-    """A GPT's forward under a float16 policy, or three whole steps with masters and scaler, where bfloat16 doesn't exist."""
+    """Every operation and a GPT's forward under a float16 policy, or three whole steps, where bfloat16 doesn't exist."""
     tokens, targets = at.inputs["tokens"], at.inputs["targets"]
     device = NoBfloat16()
     with device:
@@ -185,6 +200,9 @@ def without_bf16(at: Any, *, steps: bool) -> None:
                 at.report(stepped=bool(report.stepped), loss=float(report.loss))
         else:
             with policy:
+                for given in (torch.float32, torch.float16):
+                    for operation in OPERATIONS.values():
+                        operation(*(at.inputs[name].to(given) for name in ("a", "b", "v")))
                 at.report(loss=float(cross_entropy(small_gpt(at)(tokens), targets)))
     at.report(autocasts=device.autocasts, num_operations=device.num_operations)
 
@@ -275,7 +293,7 @@ def scheduled(at: Any, *, dtype: str, rates: list[list[float]]) -> dict[str, Ten
     wrapper = at.submission.MasterWeights(lambda given: torch.optim.SGD(given, lr=123.0), groups)
     seen = []
     for step, step_rates in enumerate(rates):
-        for group, rate in zip(wrapper.param_groups, step_rates, strict=True):
+        for group, rate in zip(wrapper.param_groups, step_rates, strict=False):  # how many there are is reported
             if step:  # the first step's rates are those that the groups were made with
                 group["lr"] = rate
         for index, weight in enumerate(weights):
@@ -283,11 +301,12 @@ def scheduled(at: Any, *, dtype: str, rates: list[list[float]]) -> dict[str, Ten
         wrapper.step()
         wrapper.zero_grad()
         seen.append(torch.stack([master.detach().double() for group in wrapper.param_groups for master in group["params"]]))
+    at.report(num_groups=len(wrapper.param_groups))
     return {"masters": torch.stack(seen)}
 
 
 def resumed(at: Any, *, dtype: str, optimizer: str, num_steps: int, save_at: int) -> dict[str, Tensor]:
-    """Parameters and masters after all steps: in one go, and with a save, a reload beside freshly rounded parameters, and the rest."""
+    """Parameters and masters after all steps: in one go, and with a save, a reload over parameters that are zeros, and the rest."""
 
     def go(wrapper: Any, weights: list[nn.Parameter], start: int, stop: int) -> None:
         for step in range(start, stop):
@@ -309,9 +328,6 @@ def resumed(at: Any, *, dtype: str, optimizer: str, num_steps: int, save_at: int
     torch.save(state, file)
     file.seek(0)
     others = [nn.Parameter(torch.zeros_like(weight)) for weight in checkpoint]
-    with torch.no_grad():
-        for other, weight in zip(others, checkpoint, strict=True):
-            other.copy_(weight)
     again = at.submission.MasterWeights(OPTIMIZERS[optimizer], others)
     again.load_state_dict(torch.load(file, weights_only=False))
     loaded = torch.stack([other.detach().double() for other in others])
@@ -393,7 +409,9 @@ def overflown(at: Any, *, where: int, what: str, masters: bool, unscale_first: b
     def one_step(bad: bool) -> bool:
         for index, (weight, row) in enumerate(zip(weights, at.inputs["g"], strict=True)):
             weight.grad = (row * 8).to(dtype)
-            if bad and index == where:
+            if bad and index == where and what == "huge":
+                weight.grad.fill_(3e38)  # finite, each of them
+            elif bad and index == where:
                 weight.grad[-1] = float(what)
         if unscale_first:
             scaler.unscale_(optimizer)
@@ -505,13 +523,15 @@ def step_gradients(at: Any, *, policy: str, scale: float | None) -> dict[str, Te
     """The gradients of one step of a GPT: through the submission, with torch's autocast, and in float64; flat."""
     dtype, tokens, targets = getattr(torch, policy), at.inputs["tokens"], at.inputs["targets"]
     model = small_gpt(at)
+    made: list[str] = []
+    model.head.register_forward_hook(lambda _module, _inputs, logits: made.append(str(logits.dtype).removeprefix("torch.")))
     optimizer = GradientsSeen(model.parameters(), lr=0.1)
     scaler = None if scale is None else at.submission.DynamicLossScaler(init_scale=scale)
     at.submission.train_step(model, optimizer, tokens, targets, cross_entropy, policy=at.submission.CastPolicy(dtype), scaler=scaler)
     answer = {"ours": torch.cat([each.flatten() for each in optimizer.given])}
     for name, kind, surroundings in (("plain", torch.float32, torch.autocast("cpu", dtype=dtype)), ("exact", torch.float64, nullcontext())):
         answer[name] = plain_gradients(small_gpt(at, torch.float32).to(kind), tokens, targets, surroundings, scale or 1.0)
-    at.report(sizes=[p.numel() for p in model.parameters()])
+    at.report(sizes=[p.numel() for p in model.parameters()], logits=made)
     return answer
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.laws.mixed_precision import casts, masters, scaling, steps
+from tests.laws.mixed_precision import casts, formats, masters, scaling, steps
 
 RULE = {"init_scale": 65536.0, "growth_factor": 2.0, "backoff_factor": 0.5, "growth_interval": 3}
 both = pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -15,20 +15,20 @@ both = pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @both
 def test_numbers_round_to_nearest_even(observe, dtype):
     """Normal numbers and ties of fp16 and bf16."""
-    casts.judge_rounded(observe, dtype, "normal")
+    formats.judge_rounded(observe, dtype, "normal")
 
 
 @pytest.mark.law("formats.keeps_subnormals_and_zeros")
 @both
 def test_subnormals_and_zeros_are_kept(observe, dtype):
     """Numbers around and below the smallest normal one, and zeros of both signs."""
-    casts.judge_rounded(observe, dtype, "tiny")
+    formats.judge_rounded(observe, dtype, "tiny")
 
 
 @pytest.mark.law("formats.overflows_to_infinity")
 def test_large_numbers_overflow_to_infinity(observe):
     """Numbers around and beyond fp16's largest, infinities and NaN."""
-    casts.judge_rounded(observe, "float16", "huge")
+    formats.judge_rounded(observe, "float16", "huge")
 
 
 # --- casting ---------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.laws.mixed_precision import casts, masters
+from tests.laws.mixed_precision import casts, formats, masters
 from tests.laws.mixed_precision.scaling import published_scales
 from tests.probes import mixed_precision as probe
 
@@ -66,29 +66,42 @@ def test_the_written_out_optimizers_are_torchs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e5m2"])
-@pytest.mark.parametrize("numbers", sorted(casts.NUMBERS))
+@pytest.mark.parametrize("numbers", sorted(formats.NUMBERS))
 def test_the_formats_oracle_rounds_as_torch_does(name: str, numbers: str) -> None:
     """ml_dtypes and torch agree to the bit on every number that the laws ask for, ties and subnormals too."""
     with np.errstate(over="ignore"):  # bf16's largest is float32's: beyond it float32 is infinite already
-        x = casts.NUMBERS[numbers](np.random.default_rng(1), name).astype(np.float32)
-    ours = casts.as_format(x.astype(np.float64), name)
+        x = formats.NUMBERS[numbers](np.random.default_rng(1), name).astype(np.float32)
+    ours = formats.as_format(x.astype(np.float64), name)
     theirs = torch.tensor(x).to(getattr(torch, name)).double().numpy()
     np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.parametrize("name", sorted(formats.FORMATS))
+def test_the_formats_oracle_rounds_float64_once(name: str) -> None:
+    """Beside a tie, nearer than float32 can tell, the oracle takes the nearer of the format's neighbours, found among all its numbers."""
+    size = formats.kind_of(name).itemsize
+    with np.errstate(invalid="ignore"):  # NaNs are among them
+        every = np.arange(2 ** (8 * size), dtype=f"u{size}").view(formats.kind_of(name)).astype(np.float64)
+    every = np.unique(every[np.isfinite(every)])
+    below, above = every[:-1], every[1:]
+    ties = below / 2 + above / 2
+    np.testing.assert_array_equal(formats.as_format(ties - (above - below) * 2.0**-30, name), below)
+    np.testing.assert_array_equal(formats.as_format(ties + (above - below) * 2.0**-30, name), above)
+
+
 def test_every_format_has_ties_subnormals_and_overflows() -> None:
     """The drawn numbers hold what the laws are about: ties to both sides, subnormals, both infinities."""
-    for name, (_, mantissa_bits) in casts.FORMATS.items():
+    for name, (_, mantissa_bits) in formats.FORMATS.items():
         rng = np.random.default_rng(2)
-        x = casts.normal_numbers(rng, name)
+        x = formats.normal_numbers(rng, name)
         spacing = 2.0 ** (np.floor(np.log2(np.abs(x))) - mantissa_bits)
         ties = np.isclose(np.abs(x / spacing) % 1, 0.5, rtol=0, atol=1e-12)
-        up = np.abs(casts.as_format(x, name)) > np.abs(x)
+        up = np.abs(formats.as_format(x, name)) > np.abs(x)
         assert (ties & up).sum() > 20 and (ties & ~up).sum() > 20, name
-        tiny = casts.as_format(casts.tiny_numbers(rng, name), name)
-        limits = ml_dtypes.finfo(casts.kind_of(name))
+        tiny = formats.as_format(formats.tiny_numbers(rng, name), name)
+        limits = ml_dtypes.finfo(formats.kind_of(name))
         assert ((tiny != 0) & (np.abs(tiny) < float(limits.smallest_normal))).sum() > 20, name
-        assert {np.inf, -np.inf} <= set(casts.as_format(casts.huge_numbers(rng, name), name).tolist()), name
+        assert {np.inf, -np.inf} <= set(formats.as_format(formats.huge_numbers(rng, name), name).tolist()), name
 
 
 def test_the_wide_operations_formulas_are_torchs() -> None:

@@ -1,114 +1,15 @@
-"""The judgements on formats and casts. Oracles: ml_dtypes' own rounding, and each operation's formula in float64."""
+"""The judgements on casts. Oracles: each operation's formula in float64, and ml_dtypes' own rounding."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
-from grader.errors import LawBroken
-from grader.numerics import Hints, assert_close, assert_equal, bound, unit_roundoff
-from grader.records import Message
+from grader.numerics import Hints, assert_close, bound, unit_roundoff
+from tests.laws.mixed_precision.formats import Array, as_format, broken
 
-Array = np.ndarray[Any, Any]
-
-FORMATS = {"float16": (5, 10), "bfloat16": (8, 7), "float8_e5m2": (5, 2), "float8_e4m3": (4, 3)}  # exponent and mantissa bits
-NUM_RANDOM = 400
-
-
-def kind_of(name: str) -> np.dtype[Any]:
-    """The numpy dtype of that name."""
-    return np.dtype(getattr(ml_dtypes, name, name))
-
-
-def broken(seen: str, allowed: str, diagnosis: str, suggestion: str) -> LawBroken:
-    """A judgement in four sentences."""
-    return LawBroken(Message(seen=seen, allowed=allowed, diagnosis=diagnosis, suggestion=suggestion))
-
-
-def as_format(x: Array, name: str) -> Array:
-    """x rounded to a format by ml_dtypes, back in float64."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return x.astype(kind_of(name)).astype(np.float64)
-
-
-# --- formats ---------------------------------------------------------------------------------------------------------
-def normal_numbers(rng: np.random.Generator, name: str) -> Array:
-    """Numbers all over the normal range, and every kind of tie: half-way between two neighbours of the format, odd or even."""
-    limits = ml_dtypes.finfo(kind_of(name))
-    low, high = np.log2(float(limits.smallest_normal)), np.log2(float(limits.max))
-    x = rng.choice([-1, 1], NUM_RANDOM) * 2 ** rng.uniform(low, high - 1, NUM_RANDOM)
-    below = as_format(x, name)
-    spacing = 2.0 ** (np.floor(np.log2(np.abs(below))) - FORMATS[name][1])
-    return np.concatenate([x, below, below + spacing / 2, below + spacing * rng.choice([0.4999, 0.5001], NUM_RANDOM)])
-
-
-def tiny_numbers(rng: np.random.Generator, name: str) -> Array:
-    """Numbers between zero and twice the smallest normal one, ties between subnormals, half the smallest, and zeros of both signs."""
-    limits = ml_dtypes.finfo(kind_of(name))
-    smallest, normal = float(limits.smallest_subnormal), float(limits.smallest_normal)
-    x = rng.uniform(-2 * normal, 2 * normal, NUM_RANDOM)
-    multiples = smallest * rng.integers(-20, 21, NUM_RANDOM)
-    edges = smallest * np.asarray([0.5, 0.5001, 0.4999, 0.75, 1.5, 2.5, 1e-3])
-    return np.concatenate([x, multiples, multiples + smallest / 2, edges, -edges, [0.0, -0.0]])
-
-
-def huge_numbers(rng: np.random.Generator, name: str) -> Array:
-    """The largest finite number, half-way to what would come next, beyond it, and what isn't finite at all."""
-    largest = float(ml_dtypes.finfo(kind_of(name)).max)
-    spacing = 2.0 ** (np.floor(np.log2(largest)) - FORMATS[name][1])
-    x = np.concatenate([largest + spacing * np.asarray([-1, -0.5, 0, 0.25, 0.4999, 0.5, 0.5001, 1]), largest * rng.uniform(1, 8, 20)])
-    return np.concatenate([x, -x, [np.inf, -np.inf, np.nan]])
-
-
-NUMBERS = {"normal": normal_numbers, "tiny": tiny_numbers, "huge": huge_numbers}
-
-
-def judge_rounded(observe: Any, name: str, numbers: str, *, dtype: str = "float64", **case: Any) -> None:
-    """round_to gives the format's own rounding, bit by bit, and leaves x alone."""
-    exponent_bits, mantissa_bits = FORMATS[name]
-    x = NUMBERS[numbers](np.random.default_rng(0), name)  # how many there are; the values are drawn for each submission
-    returns = {"y": (dtype, x.shape), "x": (dtype, x.shape)}
-    seen = observe(
-        "rounded",
-        transport="none",
-        inputs=lambda rng: {"x": NUMBERS[numbers](rng, name).astype(dtype)},
-        returns=returns,
-        exponent_bits=exponent_bits,
-        mantissa_bits=mantissa_bits,
-        **case,
-    )
-    given, got = seen.inputs["x"], seen.rank(0)["y"]
-    right = as_format(given.astype(np.float64), name)
-    assert_equal(seen.rank(0)["x"], given, what="x, which must stay as it was")
-    wrong = ~((got == right) & (np.signbit(got) == np.signbit(right)) | np.isnan(got) & np.isnan(right))
-    if wrong.any():
-        at = int(np.flatnonzero(wrong)[0])
-        raise broken(
-            f"{exponent_bits} exponent, {mantissa_bits} mantissa bits: {int(wrong.sum())} of {wrong.size} numbers are rounded otherwise; "
-            f"{given[at]!r} becomes {got[at]!r}.",
-            f"Expected: {right[at]!r}.",
-            how_it_errs(float(given[at]), float(got[at]), float(right[at])),
-            "Which spacing have the format's numbers there, and which of the two neighbours is nearer, or even?",
-        )
-
-
-def how_it_errs(x: float, got: float, right: float) -> str:
-    """What kind of rounding gives this."""
-    if np.isinf(right) != np.isinf(got):
-        return "It should be infinite." if np.isinf(right) else "It is infinite and should be finite."
-    if got == right:
-        return "The sign of the zero is lost."
-    if abs(got - x) == abs(right - x):
-        return "It is a tie, and goes to the odd neighbour."
-    if got == 0 and right != 0:
-        return "A subnormal number is flushed to zero."
-    return "It is not the nearest number of the format."
-
-
-# --- casts -----------------------------------------------------------------------------------------------------------
 NARROW = (
     "linear",
     "matmul",
@@ -277,8 +178,12 @@ def judge_logits(observe: Any, policy: str, **case: Any) -> None:
 
 def judge_no_bf16(observe: Any, *, steps: bool, **case: Any) -> None:
     """It came to an end where bfloat16 raises, without autocast, with a loss."""
-    tokens = lambda rng: {name: rng.integers(0, 31, (3, 10)) for name in ("tokens", "targets")}  # noqa: E731
-    facts = observe("without_bf16", transport="none", inputs=tokens, steps=steps, **case).facts(0)
+
+    def draw(rng: np.random.Generator) -> dict[str, Array]:
+        numbers = {name: rng.uniform(0.5, 1.5, size).astype(np.float32) for name, size in (("a", (4, 4)), ("b", (4, 4)), ("v", 4))}
+        return numbers | {name: rng.integers(0, 31, (3, 10)) for name in ("tokens", "targets")}
+
+    facts = observe("without_bf16", transport="none", inputs=draw, steps=steps, **case).facts(0)
     if facts["autocasts"]:
         raise broken(
             "torch.autocast is on while the model runs.",

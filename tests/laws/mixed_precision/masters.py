@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from grader.numerics import Hints, assert_close, assert_equal, unit_roundoff
-from tests.laws.mixed_precision.casts import Array, as_format, broken
+from tests.laws.mixed_precision.formats import Array, as_format, broken
 
 NUM_PARAMETERS, SIZE = 3, 8
 RATE, DECAY, BETA_1, BETA_2, EPSILON = 0.01, 0.1, 0.9, 0.999, 1e-8  # of the probe's optimizers
@@ -78,7 +78,7 @@ def judge_small_updates(observe: Any, *, dtype: str, num_steps: int, **case: Any
     right = before - num_steps * rate * g
     allowed = u * np.abs(right) * 2 + num_steps * FLOAT32 * 4  # the last rounding to 16 bits; one of float32 for each step
     advice = "Is the update made on the fp32 master, and is the master the one of the step before?"
-    what = f"{dtype} weights after {num_steps} steps of {rate:.2g} times the gradient"
+    what = f"{dtype} weights after {num_steps} small updates, each {rate:.2g} times the gradient"
     assert_close(seen.rank(0)["w"], right, allowed=allowed, what=what, hints=Hints(untouched=before, suggestion=advice))
 
 
@@ -178,6 +178,13 @@ def judge_scheduled(observe: Any, *, dtype: str, rates: Sequence[Sequence[float]
     """SGD with a rate for each group, changed before each step."""
     returns = {"masters": ("float64", (len(rates), NUM_PARAMETERS, SIZE))}
     seen = observe("scheduled", returns=returns, dtype=dtype, rates=[list(each) for each in rates], **gradients(len(rates)), **case)
+    if seen.facts(0)["num_groups"] != NUM_PARAMETERS:
+        raise broken(
+            f"Of {NUM_PARAMETERS} groups, each with a rate of its own, param_groups has {seen.facts(0)['num_groups']}.",
+            f"Expected: {NUM_PARAMETERS}.",
+            "The groups are not those that were given.",
+            "For each group that is given make one, with its settings and with masters as params.",
+        )
     weights, steps = given_to(seen, dtype)
     right = weights - np.cumsum(np.asarray(rates)[:, :, None] * steps, axis=0)
     allowed = len(rates) * 8 * FLOAT32 * (1 + np.abs(right))
@@ -207,7 +214,7 @@ def judge_resumed(observe: Any, *, dtype: str, optimizer: str, num_steps: int, s
     advice = (
         "Are the masters in the state dict, or made again from the rounded weights? Is it a copy, or does it change with further steps?"
     )
-    what = f"parameters and masters, resumed after step {save_at} of {num_steps} with {optimizer}"
+    what = f"parameters and masters, loaded and resumed after step {save_at} of {num_steps} with {optimizer}"
     assert_equal(answer["resumed"], answer["in_one_go"], what=what, hints=Hints(suggestion=advice))
 
 
@@ -216,9 +223,10 @@ def judge_held(observe: Any, dtype: str, **case: Any) -> None:
     facts = observe("held_between_steps", transport="none", dtype=dtype, size=997, **case).facts(0)
     if facts["num_float32"] != 3 or not facts["master_gradient_dropped"]:
         raise broken(
-            f"After a step with Adam {facts['num_float32']} float32 tensors of the parameter's size are alive"
+            f"After a step with Adam {facts['num_float32']} float32 tensors of the parameter's size are alive, "
+            f"{4 * facts['num_float32']} bytes per number"
             f"{'' if facts['master_gradient_dropped'] else ', one of them the master’s gradient'}.",
-            "Allowed: 3, the master and two moments.",
+            "Allowed: 3, the master and two moments, 12 bytes.",
             "More is held between steps than masters and moments." if facts["num_float32"] > 3 else "Masters or moments are not float32.",
-            "Drop the masters' gradients when the step is done.",
+            "Drop the masters' gradients, and what they were made in, when the step is done.",
         )

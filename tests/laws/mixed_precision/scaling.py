@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from grader.numerics import Hints, assert_close, assert_equal, unit_roundoff
-from tests.laws.mixed_precision.casts import Array, broken
+from tests.laws.mixed_precision.formats import Array, broken
 
 
 # --- the published rule ----------------------------------------------------------------------------------------------
@@ -162,8 +162,20 @@ def judge_overflow(observe: Any, *, where: int, what: str, masters: bool, unscal
         **case,
     )
     answer, stepped = seen.rank(0), seen.facts(0)["stepped"]
+    if what == "huge":
+        if stepped != [True, True, True]:
+            raise broken(
+                f"Gradients of 3e38, all finite: step returns {stepped}.",
+                "Expected: [True, True, True].",
+                "A step with finite gradients is skipped.",
+                "Ask each element whether it is finite; a sum or a norm of finite numbers may overflow.",
+            )
+        return
     advice = "Look at every element of every gradient before anything steps."
-    told = f"weights, {'masters, ' * masters}moments and step counts after a gradient of {what} in the last place of parameter {where} of 4"
+    place = f"a gradient of {what} in the last place of parameter {where} of 4"
+    if stepped[1]:
+        raise broken(f"With {place}, step returns True.", "Expected: False, and nothing has changed.", "The step is not skipped.", advice)
+    told = f"weights, {'masters, ' * masters}moments and step counts after a step skipped for {place}"
     assert_equal(answer["after"], answer["before"], what=told, hints=Hints(suggestion=advice))
     if stepped != [True, False, True] or np.array_equal(answer["last"], answer["after"]):
         raise broken(

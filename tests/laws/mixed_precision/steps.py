@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from grader.numerics import Hints, assert_close, assert_equal, bound, unit_roundoff
-from tests.laws.mixed_precision.casts import Array, as_format, broken
+from tests.laws.mixed_precision.formats import Array, as_format, broken
 
 VOCABULARY, ROWS, TOKENS = 31, 3, 10
 SHARE_OF_THE_FALL = 0.35  # over ten seeds 16 bits were off by at most 0.22 of it; weights that don't move are off by all of it
@@ -41,7 +41,7 @@ def judge_clipped(observe: Any, *, max_norm: float, scale: float | None, masters
         seen.rank(0)["given"],
         right,
         allowed=2 * u * (np.abs(right) + np.abs(right).max()),
-        what="the gradient that is stepped with",
+        what=f"the gradient that is stepped with, clipped to a norm of {max_norm:g} where it is larger",
         hints=hints,
     )
     figures = np.asarray([(error**2).sum(), norm])
@@ -63,6 +63,13 @@ def judge_step_gradients(observe: Any, *, policy: str, scale: float | None, **ca
     inputs = lambda rng: {name: rng.integers(0, VOCABULARY, (ROWS, TOKENS)) for name in ("tokens", "targets")}  # noqa: E731
     seen = observe("step_gradients", transport="none", inputs=inputs, returns=returns, policy=policy, scale=scale, **case)
     ours, plain, exact = (seen.rank(0)[name] for name in ("ours", "plain", "exact"))
+    if seen.facts(0)["logits"] != [policy]:
+        raise broken(
+            f"In a step with CastPolicy({policy}) the model's head gives {', '.join(seen.facts(0)['logits']) or 'nothing'}.",
+            f"Expected: {policy}, once.",
+            "The forward does not run under the policy, or not once.",
+            "Enter the policy around model and loss; exact gradients in float32 are not what was asked for.",
+        )
     u, start = unit_roundoff(policy), 0
     for index, size in enumerate(seen.facts(0)["sizes"]):
         part = slice(start, start + size)
