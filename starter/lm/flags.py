@@ -68,7 +68,8 @@ def what_is_missing(options: argparse.Namespace) -> str | None:
     for name, asks, assignment in WAITING:
         value = getattr(options, name)
         if asks(value):
-            return f"--{name.replace('_', '-')} {value} comes with the assignment {assignment}, which isn't here yet; leave the flag out"
+            flag = f"--{name.replace('_', '-')} {value}"
+            return f"{flag} is for the assignment {assignment}, whose pieces train.py does not run yet; leave the flag out"
     for name, value, assignment in YOURS:
         if getattr(options, name) == value and importlib.util.find_spec(assignment) is None:
             flag = f"--{name.replace('_', '-')} {value}"

@@ -63,7 +63,7 @@ def be_the_only_rank(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_flag_whose_assignment_is_not_there_names_it(capsys: pytest.CaptureFixture[str], flag: str, value: str, assignment: str) -> None:
     """Before any work, the program ends with status 2 and the name of the assignment that will bring the flag."""
     said = refusal(capsys, flag, value)
-    assert f"{flag} {value} comes with the assignment {assignment}" in said
+    assert f"{flag} {value} is for the assignment {assignment}" in said
     assert assignment in {name for _, _, name in WAITING}
 
 
