@@ -182,4 +182,5 @@ def _about_layout(case: Case) -> str:
 def _about(case: Case) -> str:
     mask = "causal" if case.causal else "not causal"
     heads = f", {case.heads} heads on {case.k_shape[1]}" if case.k_shape[1] != case.heads else ""
-    return f"{case.dtype}, T={case.queries}, S={case.k_shape[2]}, D={case.head_dim}, {mask}{heads}"
+    scores = ", large scores" if case.values == "large" else ""
+    return f"{case.dtype}, T={case.queries}, S={case.k_shape[2]}, D={case.head_dim}, {mask}{heads}{scores}"
