@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -57,6 +58,10 @@ def with_blame(command: Command) -> Command:
     return guarded
 
 
+def _num_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def commands() -> None:
     """Grade submissions to the course, and prove that the course itself is right."""
@@ -67,6 +72,10 @@ ASSIGNMENT = click.option(
 )
 OUT = click.option("--out", type=click.Path(path_type=Path), default=LATEST, show_default=True, help="The run folder.")
 KEYWORD = click.option("-k", "keyword", default=None, metavar="WORDS", help="Only what these words select, as pytest's -k does.")
+
+JOBS = click.option(
+    "--jobs", "-j", type=click.IntRange(1), default=_num_cores, show_default="one per core", help="Gradings that run side by side."
+)
 
 
 @commands.command()
@@ -98,15 +107,15 @@ def grade(wanted: tuple[str, ...], submission: Path, profile: str, out: Path, re
 @ASSIGNMENT
 @click.option("--full", is_flag=True, help="Every mutant against every law, and every variant.")
 @click.option("--sample", default=2, show_default=True, help="How many variants of each assignment are graded without --full.")
+@JOBS
 @with_blame
-def selfcheck(wanted: tuple[str, ...], full: bool, sample: int) -> int:
+def selfcheck(wanted: tuple[str, ...], full: bool, sample: int, jobs: int) -> int:
     """Prove the course: solutions earn everything, the starter nothing, and every mutant is caught."""
-    from grader.selfcheck import Sample, prove, table
+    from grader.selfcheck import Sample, Several, prove, table
 
     course, assignments = _course(wanted)
     page = _page()
-    with _graded_together(course) as grade_one:
-        proof = prove(course, assignments, grade_one, full=full, sample=Sample(sample), progress=_told(page))
+    proof = prove(course, assignments, Several(_graded_together, course, jobs), full=full, sample=Sample(sample), progress=_told(page))
     page.console.print(table(proof))
     return EXIT_COURSE if proof.bad else 0
 
@@ -115,15 +124,16 @@ def selfcheck(wanted: tuple[str, ...], full: bool, sample: int) -> int:
 @ASSIGNMENT
 @click.option("--full", is_flag=True, help="Every mutant against every law: which laws catch which.")
 @KEYWORD
+@JOBS
 @with_blame
-def mutants(wanted: tuple[str, ...], full: bool, keyword: str | None) -> int:
+def mutants(wanted: tuple[str, ...], full: bool, keyword: str | None, jobs: int) -> int:
     """Grade every wrong answer: is it caught, by the law that it names, with the word that it names?"""
-    from grader.selfcheck import try_mutants
+    from grader.selfcheck import Several, try_mutants
 
     course, assignments = _course(wanted)
     page = _page()
-    with _graded_together(course) as grade_one:
-        trials = try_mutants(course, assignments, grade_one, full=full, only=keyword or "", progress=_told(page))
+    crew = Several(_graded_together, course, jobs)
+    trials = try_mutants(course, assignments, crew, full=full, only=keyword or "", progress=_told(page))
     for trial in trials:
         page.paragraph(
             f"{trial.path}: {trial.sentence}", lead="✓ " if trial.is_caught else "✗ ", lead_style="green" if trial.is_caught else "red"
@@ -198,8 +208,8 @@ def _graded_together(course: Course) -> Iterator[GradeOne]:
 
     with opened_runs(course.root, None) as runs:
 
-        def grade_one(assignment: Assignment, path: Path, laws: tuple[str, ...] | None = None) -> Report:
-            report = carry(course, path, [assignment], laws=laws, runs=runs)
+        def grade_one(assignment: Assignment, path: Path, laws: tuple[str, ...] | None = None, *, until_failed: bool = False) -> Report:
+            report = carry(course, path, [assignment], laws=laws, runs=runs, until_failed=until_failed)
             if report.interrupted:
                 raise KeyboardInterrupt
             return report

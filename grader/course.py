@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import yaml
@@ -26,6 +26,7 @@ Need = Annotated[str, msgspec.Meta(pattern=r"^([a-z][a-z0-9_]*\.)?[a-z][a-z0-9_]
 FileName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*\.py$")]
 Sentence = Annotated[str, msgspec.Meta(pattern=r"\S")]
 Positive = Annotated[int, msgspec.Meta(ge=1)]
+Flavour = Literal["torch", "interpreter", "compiler"]
 
 
 class _LawText(msgspec.Struct, forbid_unknown_fields=True):
@@ -57,6 +58,7 @@ class _AssignmentText(msgspec.Struct, forbid_unknown_fields=True):
     files: Annotated[list[FileName], msgspec.Meta(min_length=1, max_length=4)]
     tasks: Annotated[list[_TaskText], msgspec.Meta(min_length=1)]
     forbidden: list[_RuleText] = []
+    flavours: list[Flavour] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +210,7 @@ def _assignment(name: str, text: _AssignmentText, page: _Page) -> Assignment:
     )
     rules = tuple(Rule(rule.id, tuple(rule.names), rule.reason) for rule in text.forbidden)
     _check_needs(tasks, page)
-    return Assignment(name, text.number, text.title, tuple(text.files), tasks, rules)
+    return Assignment(name, text.number, text.title, tuple(text.files), tasks, rules, tuple(text.flavours or ["torch"]))
 
 
 def _laws(assignment: str, task: _TaskText) -> tuple[Law, ...]:

@@ -40,11 +40,13 @@ def grade(
     keyword: str | None = None,
     progress: Progress | None = None,
     runs: Runs | None = None,
+    until_failed: bool = False,
 ) -> Report:
     """Carry one submission from files to report.
 
     laws, keyword   judge only cases of these laws, or those that pytest's -k selects; the others are "not selected"
     out, replay     the run folder, written and kept; replay judges from its store and starts no rank
+    until_failed    a law whose case has failed is judged no further
     runs            share processes and store with other gradings; else this one has its own
     Raises UsageError, CourseError or MachineError if there is nothing to report; Ctrl-C while judging ends in a report that says so.
     """
@@ -52,7 +54,8 @@ def grade(
     with ExitStack() as opened:
         runs = runs or opened.enter_context(opened_runs(course.root, out, replay=replay))
         observer = opened.enter_context(taken_in(submission_path, assignments, runs))
-        judged = judge(course.root, assignments, observer, origin=str(submission_path), laws=laws, keyword=keyword, progress=progress)
+        judged = judge(course.root, assignments, observer, origin=str(submission_path), laws=laws, keyword=keyword, progress=progress,
+                       looks_ahead=not (until_failed or runs.replay) and num_cores() > 1, until_failed=until_failed)  # fmt: skip
     report = compose(submission_path, assignments, observer, judged, time.monotonic() - began_s)
     if out is not None:
         write_all(report, out)
@@ -106,7 +109,8 @@ def taken_in(path: Path, assignments: Sequence[Assignment], runs: Runs) -> Itera
     shutil.rmtree(copies, ignore_errors=True)
     try:
         submissions = {each.name: intake(each, path, into=copies / each.name) for each in assignments}
-        runs.prepare()
+        for flavour in dict.fromkeys(flavour for each in assignments for flavour in each.flavours):
+            runs.prepare(flavour)
         yield Observer(runs, {each.name: each for each in assignments}, submissions)
     finally:
         shutil.rmtree(copies, ignore_errors=True)
@@ -120,6 +124,11 @@ def opened_for_developer(root: Path, submission: str, *, out: Path, replay: bool
         yield course.assignments, observer
 
 
+def num_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def environment() -> dict[str, str]:
     """What the marks were made with."""
     versions = {}
@@ -128,5 +137,5 @@ def environment() -> dict[str, str]:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             versions[name] = "none"
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return {"python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}", "cores": str(cores), **versions}
+    system = f"{platform.system()} {platform.machine()}"
+    return {"python": platform.python_version(), "system": system, "cores": str(num_cores()), **versions}

@@ -297,6 +297,7 @@ class Assignment:
     files: tuple[str, ...]
     tasks: tuple[Task, ...]
     forbidden: tuple[Rule, ...] = ()
+    flavours: tuple[str, ...] = ("torch",)  # the processes that its cases run in, begun ahead; others start when asked for
 
     @property
     def points(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 import time
 from pathlib import Path
 
@@ -21,13 +22,13 @@ NUM_SUBMISSIONS_KEPT = 8  # a student who grades all evening should not fill the
 
 
 class Store:
-    """Requests and outcomes by key. Several processes may share the file."""
+    """Requests and outcomes by key. Several processes may share the file, and several threads the store."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self.path = path
+        self.path, self._turn = path, threading.Lock()
         try:
-            self._database = sqlite3.connect(path, timeout=30.0, isolation_level=None)
+            self._database = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
             self._database.execute("pragma journal_mode = wal")
             self._database.execute("pragma synchronous = normal")
             self._database.executescript(SCHEMA)
@@ -36,22 +37,25 @@ class Store:
 
     def outcome(self, key: str) -> Outcome | None:
         """What was observed under `key`, or None."""
-        row = self._database.execute("select outcome from observations where key = ?", (key,)).fetchone()
-        if row is None:
-            return None
-        self._database.execute("update observations set used_s = ? where key = ?", (time.time(), key))
+        with self._turn:
+            row = self._database.execute("select outcome from observations where key = ?", (key,)).fetchone()
+            if row is None:
+                return None
+            self._database.execute("update observations set used_s = ? where key = ?", (time.time(), key))
         return msgspec.msgpack.decode(row[0], type=Outcome)
 
     def request(self, key: str) -> tuple[str, Request] | None:
         """(submission hash, request) under a key or the only key that begins with it; None if there is no such."""
-        rows = self._database.execute("select submission, request from observations where key glob ? limit 2", (f"{key}*",)).fetchall()
+        with self._turn:
+            rows = self._database.execute("select submission, request from observations where key glob ? limit 2", (f"{key}*",)).fetchall()
         return (rows[0][0], msgspec.msgpack.decode(rows[0][1], type=Request)) if len(rows) == 1 else None
 
     def put(self, key: str, submission: str, request: Request, outcome: Outcome) -> None:
         """Keep one observation; a later one under the same key replaces it."""
         row = (key, submission, time.time(), msgspec.msgpack.encode(request), msgspec.msgpack.encode(outcome))
         try:
-            self._database.execute("insert or replace into observations values (?, ?, ?, ?, ?)", row)
+            with self._turn:
+                self._database.execute("insert or replace into observations values (?, ?, ?, ?, ?)", row)
         except sqlite3.Error as broken:
             raise MachineError(f"{self.path} can't be written: {broken}; is the disk full?") from broken
 

@@ -34,7 +34,7 @@ FAULTS_IN_WORDS = {
 
 
 class NotRun(Exception):
-    """The law has already failed by a time-out: running its other cases would cost the student minutes and tell nothing new."""
+    """The law is settled: it failed by a time-out, so that its other cases would cost minutes; or one failure is enough for who asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def blame_for(error: BaseException, *, in_test: bool) -> Blame:
     """Decide whose fault `error` is. A bare AssertionError judges only `in_test`, not while a test is set up or torn down."""
     match error:
         case NotRun():
-            return Blame("failed", Message(seen="Not run: this law has already failed by a time-out."))
+            return Blame("failed", Message(seen="Not run: this law has already failed."))
         case NotJudged():
             return Blame("not_judged", Message(seen=f"Not judged: {error or 'this machine lacks what the case needs'}"))
         case SubmissionError():

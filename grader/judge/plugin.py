@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from grader.errors import CourseError, LawBroken, NotJudged, SubmissionError
+from grader.judge.ahead import Scout
 from grader.judge.blame import Blame, NotRun, blame_for
 from grader.judge.cases import Case, Laws, assignment_of, is_hidden
 from grader.judge.ports import Observe, Observer, Progress
@@ -35,12 +36,15 @@ class JudgePlugin:
     origin: str = "starter"  # how the user named the submission
     selected_laws: Collection[str] | None = None
     progress: Progress | None = None
+    looks_ahead: bool = False  # a second thread makes the observations of later cases meanwhile
+    until_failed: bool = False  # a law that has failed is judged no further
     is_interactive: bool = False  # a developer reads pytest's own report
     cases: dict[str, Case] = field(default_factory=dict)  # by pytest's node id, in the order of the files
     broken_files: list[CaseVerdict] = field(default_factory=list)
-    timed_out_laws: set[str] = field(default_factory=set)
+    settled_laws: set[str] = field(default_factory=set)  # they have failed, and their other cases are not run
     deselected: set[str] = field(default_factory=set)
     refusal: CourseError | None = None
+    scout: Scout | None = None
 
     def verdicts(self) -> tuple[CaseVerdict, ...]:
         """One verdict per case, in the order of collection; cases that were never reached are "not run"."""
@@ -99,18 +103,28 @@ class JudgePlugin:
         self.deselected.update(item.nodeid for item in items)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Say how much is ahead."""
+        """Say how much is ahead, and begin to look there."""
         if self.progress:
             self.progress.started(len(session.items))
+        if self.looks_ahead:
+            self.scout = Scout(session.items, self.cases, self.observer, self.settled_laws)
+            self.scout.start()
+
+    def pytest_sessionfinish(self) -> None:
+        """Nobody looks ahead of a judge who has ended."""
+        if self.scout:
+            self.scout.stop()
 
     # --- judging ---
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Refuse the case if its law has already failed by a time-out."""
+        """Refuse the case if its law is settled already."""
         case = self.cases[item.nodeid]
+        if self.scout:
+            self.scout.reached(item)
         if self.progress:
             self.progress.judging(case.law.id)
-        if case.law.id in self.timed_out_laws:
+        if case.law.id in self.settled_laws:
             raise NotRun
 
     @pytest.hookimpl(wrapper=True)
@@ -132,8 +146,8 @@ class JudgePlugin:
         if case.verdict is not None and case.verdict.outcome != "passed":
             return  # torn down after a failure: the first word counts
         blame = blame_for(error, in_test=call.when == "call")
-        if blame.timed_out:
-            self.timed_out_laws.add(case.law.id)
+        if blame.timed_out or (self.until_failed and blame.outcome == "failed"):
+            self.settled_laws.add(case.law.id)
         student = blame.for_hidden_case(case.kind, error) if case.hidden else blame
         case.verdict = case.becomes(blame.outcome, case.with_commands(student.message, self.origin), _staff_form(case, item, call, blame))
 

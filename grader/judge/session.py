@@ -43,14 +43,17 @@ def judge(
     laws: Collection[str] | None = None,
     keyword: str | None = None,
     progress: Progress | None = None,
+    looks_ahead: bool = False,
+    until_failed: bool = False,
 ) -> Judged:
     """Judge every case of `assignments` (or of `laws` only, or those that `keyword` selects) through `observer`.
 
-    `origin` is how the user named the submission; messages repeat it.
+    `origin` is how the user named the submission; messages repeat it. `looks_ahead` makes
+    the observations of later cases meanwhile, in a second thread; `until_failed` leaves a law's other cases once one has failed.
     Raises CourseError if a test names no law or if there is no test at all; UsageError if `keyword` selects nothing or can't be read.
     """
     paths = test_files(root, assignments)
-    plugin = JudgePlugin(assignments, observer, origin, laws, progress)
+    plugin = JudgePlugin(assignments, observer, origin, laws, progress, looks_ahead, until_failed)
     options = ["-c", str(INI), "--rootdir", str(root), "--confcutdir", str(root), "--noconftest", "-p", "no:cacheprovider",
                "--continue-on-collection-errors", "--capture=sys", "-q", *(["-k", keyword] if keyword else [])]  # fmt: skip
     log = io.StringIO()

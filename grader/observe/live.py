@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -37,11 +38,14 @@ class Runs:
     replay: bool = False
     _zygotes: dict[str, Zygote] = field(default_factory=dict)
     _environment: str = ""
+    _mine: threading.RLock = field(default_factory=threading.RLock)  # two threads may ask: the judge's and the one that looks ahead
+    _under_way: dict[str, threading.Lock] = field(default_factory=dict)  # by key: equal requests share one run
 
     def prepare(self, flavour: str = "torch") -> None:
         """Begin importing torch in the background."""
-        if not self.replay and flavour not in self._zygotes:
-            self._zygotes[flavour] = Zygote(flavour)
+        with self._mine:
+            if not self.replay and flavour not in self._zygotes:
+                self._zygotes[flavour] = Zygote(flavour)
 
     def key(self, submission: Submission, request: Request) -> str:
         """What decides an outcome, hashed: submission, probe, case, inputs, what comes back, the code that runs it, versions."""
@@ -54,6 +58,12 @@ class Runs:
 
     def outcome(self, assignment: Assignment, submission: Submission, request: Request, key: str) -> Outcome:
         """What the request shows; MachineError when replaying and it isn't stored."""
+        with self._mine:
+            turn = self._under_way.setdefault(key, threading.Lock())
+        with turn:
+            return self._outcome(assignment, submission, request, key)
+
+    def _outcome(self, assignment: Assignment, submission: Submission, request: Request, key: str) -> Outcome:
         stored = self.store.outcome(key)
         if stored is not None and (self.replay or stored.fault is None or stored.fault.kind not in NOT_EXACT):
             return stored
@@ -71,21 +81,27 @@ class Runs:
         self._zygotes.clear()
 
     def _run(self, assignment: Assignment, submission: Submission, request: Request, key: str) -> Outcome:
-        openings = openings_of(self.root, self.store.path.parent, assignment, submission, request, key)
+        with self._mine:
+            openings = openings_of(self.root, self.store.path.parent, assignment, submission, request, key)
         for _ in range(2):
             self.prepare(request.flavour)
+            zygote = self._zygotes[request.flavour]
             try:
-                return run_once(self._zygotes[request.flavour], request, openings)
+                return run_once(zygote, request, openings)
             except MachineError:
                 # The zygote or the supervisor died. Once may be the machine; twice on one request is the submission's doing.
-                if not self._zygotes[request.flavour].alive(patience_s=0.5):
-                    self._zygotes.pop(request.flavour).close()
-                    self.prepare(request.flavour)
+                self._replace_dead(zygote)
                 self._zygotes[request.flavour].wait_ready()  # if this fails too, it is the machine's fault after all
         sentence = "the processes that watch the ranks were killed, twice: nothing but the submission runs beside them"
         return Outcome(
             tuple(RankOutcome(rank, False, None) for rank in range(request.world_size)), (), Fault("killed_watcher", -1, sentence)
         )
+
+    def _replace_dead(self, zygote: Zygote) -> None:
+        with self._mine:
+            if self._zygotes.get(zygote.flavour) is zygote and not zygote.alive(patience_s=0.5):
+                self._zygotes.pop(zygote.flavour).close()
+            self.prepare(zygote.flavour)
 
 
 def run_once(zygote: Zygote, request: Request, openings: Sequence[tuple[Json, list[Bytes]]]) -> Outcome:

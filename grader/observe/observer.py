@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,7 +25,6 @@ class Observer:
     runs: Runs
     assignments: Mapping[str, Assignment]
     submissions: Mapping[str, Submission]
-    keys_used: list[str] = field(default_factory=list)  # in order of use, repeats included
 
     def for_case(self, assignment: str, hidden: bool, case_id: str) -> Case:
         """The `observe` of one test with one set of parameters."""
@@ -85,7 +84,6 @@ class Case:
         request = replace(case, inputs=packed, returns=declared, seed=seed, gates=gates)
         key = self._observer.runs.key(submission, request)
         self.keys.append(key)
-        self._observer.keys_used.append(key)
         outcome = self._observer.runs.outcome(self._assignment, submission, request, key)
         return Observation(request, outcome, key=key, how_to=self.how_to)
 

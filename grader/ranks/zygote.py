@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -33,7 +34,7 @@ class Zygote:
         sweep_leftovers()
         self.flavour = flavour
         mine, its = socket.socketpair()
-        self._line, self._ready = mine, False
+        self._line, self._ready, self._turn = mine, False, threading.Lock()
         self._session: Path | None = None
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process that writes to it
         environment = {name: os.environ[name] for name in FROM_OUTSIDE if name in os.environ} | ONE_THREAD | {"PYTHONPATH": str(ROOT)}
@@ -57,6 +58,10 @@ class Zygote:
 
     def wait_ready(self) -> None:
         """Return once torch is imported; MachineError with the process's own words if that fails."""
+        with self._turn:
+            self._wait_ready()
+
+    def _wait_ready(self) -> None:
         if self._ready:
             return
         readable, _, _ = select.select([self._line], [], [], START_DEADLINE_S)

@@ -16,8 +16,8 @@ Progress = Callable[[str], None]  # told what is tried next
 class GradeOne(Protocol):
     """The pipeline, as handed in: grades one submission on one assignment, all laws or only those named by full id."""
 
-    def __call__(self, assignment: Assignment, path: Path, laws: tuple[str, ...] | None = None) -> Report:
-        """The report on the folder `path`."""
+    def __call__(self, assignment: Assignment, path: Path, laws: tuple[str, ...] | None = None, *, until_failed: bool = False) -> Report:
+        """The report on the folder `path`; with `until_failed` a law is judged until one of its cases fails."""
 
 
 @dataclass(frozen=True, slots=True)

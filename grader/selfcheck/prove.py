@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from grader.course import Course
 from grader.errors import CourseError
 from grader.records import Assignment, digest
+from grader.selfcheck.crew import Crew
 from grader.selfcheck.findings import Finding, GradeOne, MutantTrial, Progress, Proof
-from grader.selfcheck.overlays import load_overlay, overlay_paths
+from grader.selfcheck.overlays import overlay_paths
 from grader.selfcheck.structure import structure
-from grader.selfcheck.trials import solution_earns_everything, starter_scores_nothing, try_mutant
+from grader.selfcheck.trials import solution_earns_everything, starter_scores_nothing, try_mutant, variant_earns_everything
 from grader.starter import stale
+
+Look = Callable[[GradeOne], list[Finding]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ class Sample:
 def prove(
     course: Course,
     assignments: Sequence[Assignment],
-    grade_one: GradeOne,
+    crew: Crew,
     *,
     full: bool = False,
     sample: Sample | None = None,
@@ -48,14 +52,12 @@ def prove(
     tell("the files")
     findings += _or_finding(lambda: structure(course, assignments), "structure", "tests/")
     findings += _or_finding(lambda: _starter_is_fresh(course), "starter", "starter/")
-    for assignment in assignments:
-        tell(f"{assignment.name}: the starter")
-        findings += starter_scores_nothing(course, assignment, grade_one)
-        tell(f"{assignment.name}: the solution")
-        subject = ", ".join(f"solutions/{file}" for file in assignment.files)
-        findings += solution_earns_everything(assignment, course.root / "solutions", grade_one, "solution", subject)
-        findings += _variants(course, assignment, grade_one, None if full else sample, tell)
-    mutants = try_mutants(course, assignments, grade_one, full=full, progress=progress)
+    with tempfile.TemporaryDirectory(prefix="variants-") as scratch:
+        tasks = [task for each in assignments for task in _whole(course, each, None if full else sample, Path(scratch))]
+        for (what, _), found in zip(tasks, crew.each([task for _, task in tasks]), strict=True):
+            tell(what)
+            findings += found
+    mutants = try_mutants(course, assignments, crew, full=full, progress=progress)
     findings += [trial.finding() for trial in mutants]
     laws = tuple(law for assignment in assignments for law in assignment.laws())
     named = {trial.law for trial in mutants}
@@ -68,36 +70,35 @@ def prove(
 def try_mutants(
     course: Course,
     assignments: Sequence[Assignment],
-    grade_one: GradeOne,
+    crew: Crew,
     *,
     full: bool = False,
     only: str = "",
     progress: Progress | None = None,
 ) -> tuple[MutantTrial, ...]:
     """Grade every mutant whose name contains `only`: on the law it names, or with `full` on all laws."""
+    chosen = [(each, path) for each in assignments for path in overlay_paths(course, "mutants", each) if only in path.stem]
     trials = []
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
-        for assignment in assignments:
-            for path in (path for path in overlay_paths(course, "mutants", assignment) if only in path.stem):
-                (progress or _silent)(f"{assignment.name}: mutant {path.stem}")
-                trials.append(try_mutant(course, assignment, path, Path(scratch) / assignment.name / path.stem, grade_one, full=full))
+        tasks = [
+            partial(try_mutant, course, each, path, Path(scratch) / each.name / path.stem, full=full) for each, path in chosen
+        ]
+        for trial in crew.each(tasks):
+            trials.append(trial)
+            (progress or _silent)(f"mutant {len(trials)} of {len(tasks)}: {trial.path}")
     return tuple(trials)
 
 
-def _variants(course: Course, assignment: Assignment, grade_one: GradeOne, sample: Sample | None, tell: Progress) -> list[Finding]:
+def _whole(course: Course, assignment: Assignment, sample: Sample | None, scratch: Path) -> Iterator[tuple[str, Look]]:
+    """The gradings of everything on one assignment that is no mutant: what it is, and the task."""
+    yield f"{assignment.name}: the starter", partial(starter_scores_nothing, course, assignment)
+    subject = ", ".join(f"solutions/{file}" for file in assignment.files)
+    solution = partial(solution_earns_everything, assignment, course.root / "solutions", proof="solution", subject=subject)
+    yield f"{assignment.name}: the solution", solution
     paths = overlay_paths(course, "variants", assignment)
-    findings: list[Finding] = []
-    with tempfile.TemporaryDirectory(prefix="variants-") as scratch:
-        for path in sample.of(paths) if sample else paths:
-            name = path.relative_to(course.root).as_posix()
-            tell(f"{assignment.name}: variant {path.stem}")
-            try:
-                folder = load_overlay(course, assignment, path).write(course, assignment, Path(scratch) / path.stem)
-            except CourseError as error:
-                findings.append(Finding(False, "variants", name, str(error)))
-                continue
-            findings += solution_earns_everything(assignment, folder, grade_one, "variants", name)
-    return findings
+    for path in sample.of(paths) if sample else paths:
+        folder = scratch / assignment.name / path.stem
+        yield f"{assignment.name}: variant {path.stem}", partial(variant_earns_everything, course, assignment, path, folder)
 
 
 def _starter_is_fresh(course: Course) -> list[Finding]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import ParamSpec
 
 from grader.course import Course
 from grader.errors import CourseError
@@ -15,6 +17,7 @@ from grader.records import Assignment, AssignmentMark, LawMark, Message, Report
 from grader.selfcheck.findings import Finding, GradeOne, MutantTrial
 from grader.selfcheck.overlays import load_overlay
 
+Looks = ParamSpec("Looks")
 IMPORT_WALL_S = 120
 IMPORT_EACH = """
 import importlib, json, sys
@@ -46,6 +49,17 @@ def import_troubles(folder: Path, assignment: Assignment) -> dict[str, str]:
     return {f"{module}.py": str(trouble) for module, trouble in json.loads(lines[-1]).items()}
 
 
+def _listed(look: Callable[Looks, Iterator[Finding]]) -> Callable[Looks, list[Finding]]:
+    """What a generator finds, as a list: it may have to travel between processes."""
+
+    @functools.wraps(look)
+    def listed(*arguments: Looks.args, **options: Looks.kwargs) -> list[Finding]:
+        return list(look(*arguments, **options))
+
+    return listed
+
+
+@_listed
 def starter_scores_nothing(course: Course, assignment: Assignment, grade_one: GradeOne) -> Iterator[Finding]:
     """It can be imported, earns 0, and every task and law of it was really judged."""
     folder = course.root / "starter"
@@ -71,6 +85,7 @@ def starter_scores_nothing(course: Course, assignment: Assignment, grade_one: Gr
         yield Finding(ok, "starter", task.id, f"Its laws on the starter: {', '.join(verdicts)}; {expected}.")
 
 
+@_listed
 def solution_earns_everything(assignment: Assignment, folder: Path, grade_one: GradeOne, proof: str, subject: str) -> Iterator[Finding]:
     """Every law passes, or waits for hardware that is not here, and the denominators are the course's."""
     mark, trouble = _graded(assignment, folder, grade_one)
@@ -93,6 +108,16 @@ def solution_earns_everything(assignment: Assignment, folder: Path, grade_one: G
     yield Finding(ok, proof, subject, f"It earns {mark.earned} of {assignment.points}{pending}.")
 
 
+def variant_earns_everything(course: Course, assignment: Assignment, path: Path, folder: Path, grade_one: GradeOne) -> list[Finding]:
+    """Compose the variant `path`, put it into `folder` and grade it on everything."""
+    name = path.relative_to(course.root).as_posix()
+    try:
+        composed = load_overlay(course, assignment, path).write(course, assignment, folder)
+    except CourseError as error:
+        return [Finding(False, "variants", name, str(error))]
+    return solution_earns_everything(assignment, composed, grade_one, "variants", name)
+
+
 def try_mutant(course: Course, assignment: Assignment, path: Path, folder: Path, grade_one: GradeOne, *, full: bool) -> MutantTrial:
     """Compose the mutant `path`, put it into `folder` and grade it: on the law it names only, or on all of them."""
     name = path.relative_to(course.root).as_posix()
@@ -104,15 +129,22 @@ def try_mutant(course: Course, assignment: Assignment, path: Path, folder: Path,
             raise CourseError(f"`law: {law}` is no law of {assignment.name}; expected the full id of the one that must catch it.")
         if not word:
             raise CourseError("`says:` is missing: expected a word that the student's message must contain.")
-        report = grade_one(assignment, overlay.write(course, assignment, folder), None if full else (law,))
+        path, laws = overlay.write(course, assignment, folder), None if full else (law,)
+        report = grade_one(assignment, path, laws, until_failed=not full)
+        if not full and not _caught(_law_of(report, assignment, law), law, word)[0]:
+            report = grade_one(assignment, path, laws)  # the first case to fail is not the one that says the word
     except CourseError as error:
         return MutantTrial(name, law, False, str(error), ())
-    marks = {mark.id: mark for task in _mark_of(report, assignment).tasks for mark in task.laws}
-    caught_by = tuple(mark.id for mark in marks.values() if mark.verdict == "failed")
-    is_caught, sentence = _caught(marks.get(law), law, word)
+    marks = [mark for task in _mark_of(report, assignment).tasks for mark in task.laws]
+    caught_by = tuple(mark.id for mark in marks if mark.verdict == "failed")
+    is_caught, sentence = _caught(_law_of(report, assignment, law), law, word)
     if full and len(caught_by) > 1:
         sentence += f" Caught by {len(caught_by)} laws."
     return MutantTrial(name, law, is_caught, sentence, caught_by)
+
+
+def _law_of(report: Report, assignment: Assignment, law: str) -> LawMark | None:
+    return next((mark for task in _mark_of(report, assignment).tasks for mark in task.laws if mark.id == law), None)
 
 
 def _caught(mark: LawMark | None, law: str, word: str) -> tuple[bool, str]:

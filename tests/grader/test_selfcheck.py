@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import io
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from grader.course import Course, load
-from grader.errors import CourseError, UsageError
+from grader.errors import CourseError, MachineError, UsageError
 from grader.records import Assignment, AssignmentMark, CaseVerdict, LawMark, Message, Report, TaskMark
-from grader.selfcheck import Proof, Sample, prove, table
+from grader.selfcheck import Alone, Proof, Sample, Several, prove, table, try_mutants
 from grader.starter import regenerate, stale
 
 SPEC = """\
@@ -83,7 +84,7 @@ class FakePipeline:
     def __init__(self) -> None:
         self.asked: list[tuple[str, tuple[str, ...] | None]] = []
 
-    def __call__(self, assignment: Assignment, path: Path, laws: tuple[str, ...] | None = None) -> Report:
+    def __call__(self, assignment: Assignment, path: Path, laws: tuple[str, ...] | None = None, *, until_failed: bool = False) -> Report:
         """A report whose two laws are judged on three values."""
         self.asked.append((path.name, laws))
         room: dict[str, Callable[[int], int]] = {}
@@ -119,6 +120,23 @@ def report_of(assignment: Assignment, seen: dict[str, str], laws: tuple[str, ...
     return Report("1", "", "", earned, assignment.points, False, (mark,), (), {}, "", 0.0)
 
 
+@contextmanager
+def opened(course: Course) -> Iterator[FakePipeline]:
+    """A pipeline in a process of its own."""
+    yield FakePipeline()
+
+
+@contextmanager
+def opened_without_disk(course: Course) -> Iterator[Callable[..., Report]]:
+    """A pipeline on a machine that is at fault."""
+    yield no_disk
+
+
+def no_disk(*_: object, **__: object) -> Report:
+    """Grades nothing."""
+    raise MachineError("no disk")
+
+
 def without_tests(course: Course) -> None:
     """Take the tests away: collecting them takes a Python of its own, and most of the proof doesn't hang on it."""
     for room in ("public", "hidden"):
@@ -128,7 +146,7 @@ def without_tests(course: Course) -> None:
 def proved(course: Course, *, full: bool = False, sample: Sample | None = None) -> tuple[Proof, FakePipeline]:
     """The proof of a course as its files are now, and the pipeline that was used."""
     pipeline = FakePipeline()
-    return prove(load(course.root), load(course.root).assignments, pipeline, full=full, sample=sample), pipeline
+    return prove(load(course.root), load(course.root).assignments, Alone(pipeline), full=full, sample=sample), pipeline
 
 
 def test_a_good_course_is_proved(course: Course) -> None:
@@ -226,11 +244,34 @@ def test_a_course_error_while_grading_becomes_a_finding(course: Course) -> None:
     """A test that itself breaks doesn't end the proof: the finding carries the sentence."""
     without_tests(course)
 
-    def broken(assignment: Assignment, path: Path, laws: tuple[str, ...] | None = None) -> Report:
+    def broken(assignment: Assignment, path: Path, laws: tuple[str, ...] | None = None, *, until_failed: bool = False) -> Report:
         raise CourseError("the test itself raised KeyError")
 
-    proof = prove(course, course.assignments, broken)
+    proof = prove(course, course.assignments, Alone(broken))
     assert sum("the test itself raised KeyError" in finding.sentence for finding in proof.bad) == 6
+
+
+def test_several_processes_find_what_one_finds(course: Course) -> None:
+    """The proof doesn't depend on how many processes carry it out, and what a grading raises is raised here."""
+    without_tests(course)
+    alone, _ = proved(course)
+    assert prove(course, course.assignments, Several(opened, course, 2)) == alone
+    with pytest.raises(MachineError, match="no disk"):
+        prove(course, course.assignments, Several(opened_without_disk, course, 2))
+
+
+def test_a_mutant_is_judged_further_when_its_first_failure_lacks_the_word(course: Course) -> None:
+    """The quick look ends at a law's first failing case; the word may stand in a later one."""
+    without_tests(course)
+    quick: list[bool] = []
+
+    def says_it_later(assignment: Assignment, path: Path, laws: tuple[str, ...] | None = None, *, until_failed: bool = False) -> Report:
+        quick.append(until_failed)
+        sentence = "wrong" if until_failed else "9 was expected; the larger is smaller"
+        return report_of(assignment, dict.fromkeys(laws or (), sentence), laws)
+
+    assert all(trial.is_caught for trial in try_mutants(course, course.assignments, Alone(says_it_later)))
+    assert quick == [True, False] * 2
 
 
 def test_the_table_shows_what_is_bad_and_counts_the_rest(course: Course) -> None:
