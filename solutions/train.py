@@ -18,13 +18,14 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import Tensor
 
 from lm.checkpoint import read_checkpoint, restore, save_checkpoint
 from lm.flags import make_parser, what_is_missing
 from lm.gpt import GPT, PRESETS, GPTConfig
 from lm.hardware import hardware_here
 from lm.loader import Shard, TokenLoader
+from lm.pieces import data_parallel, loss_scaler, recompute_blocks
 from lm.training import (
     autocast,
     counted_flops_per_token,
@@ -52,24 +53,6 @@ def process_group(device_kind: str) -> Iterator[tuple[int, int, torch.device]]:
         yield dist.get_rank(), dist.get_world_size(), device
     finally:
         dist.destroy_process_group()
-
-
-def data_parallel(model: GPT, kind: str) -> nn.Module:
-    """Return the module whose forward and backward keep the ranks' weights equal."""
-    if kind == "ddp":
-        from data_parallel import DistributedDataParallel  # yours
-
-        return DistributedDataParallel(model)  # type: ignore[no-any-return]
-    if kind == "torch_ddp":
-        on_gpu = next(model.parameters()).is_cuda
-        return nn.parallel.DistributedDataParallel(model, device_ids=[torch.cuda.current_device()] if on_gpu else None)
-    if kind == "torch_fsdp2":
-        from torch.distributed.fsdp import fully_shard
-
-        for block in model.blocks:
-            fully_shard(block)
-        fully_shard(model)
-    return model
 
 
 def mean_over_ranks(value: Tensor) -> float:
@@ -130,6 +113,8 @@ class Run:
         self.loader = self.load("train")
         torch.manual_seed(options.seed)  # equal weights on every rank
         self.model = GPT(self.config).to(device)
+        recompute_blocks(self.model, options.recompute)
+        self.scaler = loss_scaler(options.precision)
         self.trainee: Any = data_parallel(self.model, options.data_parallel)
         if options.compile:
             self.trainee.compile()
@@ -162,6 +147,8 @@ class Run:
                 raise ValueError(f"{self.options.checkpoint} was saved with {name} {saved['config'][name]}, this run has {here}")
         self.loader.load_state_dict(saved["loader"])
         restore(saved, self.model, self.optimizer)
+        if self.scaler:
+            self.scaler.load_state_dict(saved["scaler"])
         self.step = saved["step"]
 
     def train(self) -> None:
@@ -176,7 +163,8 @@ class Run:
             for group in self.optimizer.param_groups:
                 group["lr"] = learning_rate
             batch = self.next_batch(self.loader)
-            loss, norm = train_step(self.trainee, self.optimizer, *batch, precision=options.precision, clip=options.clip)
+            how = {"precision": options.precision, "clip": options.clip, "num_micro_batches": options.accumulate, "scaler": self.scaler}
+            loss, norm = train_step(self.trainee, self.optimizer, *batch, **how)
             self.step += 1
             evaluates, saves = self.is_due(options.evaluate_every), bool(options.checkpoint) and self.is_due(options.checkpoint_every)
             if evaluates or saves or self.is_due(options.log_every):
@@ -253,6 +241,8 @@ class Run:
     def save(self) -> None:
         """Save everything that resume needs."""
         place = {"step": self.step, "loader": self.loader.state_dict(), "config": dataclasses.asdict(self.config)}
+        if self.scaler:
+            place["scaler"] = self.scaler.state_dict()
         save_checkpoint(self.options.checkpoint, self.model, self.optimizer, **place)
         self.log.write("checkpoint", step=self.step)
 

@@ -13,17 +13,20 @@ from lm.gpt import PRESETS
 
 # Flags that wait for an assignment: which values ask for it, and its name. A line leaves when the piece is wired in.
 WAITING: list[tuple[str, Callable[[Any], bool], str]] = [
-    ("precision", lambda value: value == "fp16", "mixed_precision"),
-    ("accumulate", lambda value: value > 1, "recomputation"),
-    ("recompute", lambda value: value != "none", "recomputation"),
     ("data_parallel", lambda value: value in ("zero1", "zero2", "fsdp"), "sharded_data_parallel"),
     ("tensor", lambda value: value > 1, "tensor_parallel"),
     ("pipeline", lambda value: value > 1, "pipeline_parallel"),
     ("context", lambda value: value > 1, "context_parallel"),
     ("expert", lambda value: value > 1, "expert_parallel"),
 ]
-# Flags that run a file of yours: value, and the assignment whose name the file has.
-YOURS = [("attention", "flash", "flash_attention"), ("data_parallel", "ddp", "data_parallel")]
+# Flags that run a file of yours: which values do, and the assignment whose name the file has.
+YOURS: list[tuple[str, Callable[[Any], bool], str]] = [
+    ("precision", lambda value: value == "fp16", "mixed_precision"),
+    ("accumulate", lambda value: value > 1, "recomputation"),
+    ("recompute", lambda value: value != "none", "recomputation"),
+    ("attention", lambda value: value == "flash", "flash_attention"),
+    ("data_parallel", lambda value: value == "ddp", "data_parallel"),
+]
 
 
 def make_parser(description: str | None) -> argparse.ArgumentParser:
@@ -43,12 +46,12 @@ def make_parser(description: str | None) -> argparse.ArgumentParser:
     add("--seed", type=int, default=0)
     add("--device", choices=("auto", "cpu", "cuda"), default="auto")
     add("--deterministic", action="store_true", help="the same bits every time on a GPU too, more slowly (a CPU always does)")
-    add("--precision", choices=("fp32", "tf32", "bf16", "fp16"), default="fp32")
+    add("--precision", choices=("fp32", "tf32", "bf16", "fp16"), default="fp32", help="fp16 scales the loss by your mixed_precision.py")
     add("--compile", action="store_true", help="torch.compile the model")
     add("--attention", choices=("dense", "sdpa", "flash"), default="dense", help="flash is yours")
     add("--pad-vocabulary", type=int, default=1, metavar="N", help="round the vocabulary up to a multiple of N")
-    add("--accumulate", type=int, default=1, metavar="N", help="micro-batches per step")
-    add("--recompute", choices=("none", "selective", "full"), default="none")
+    add("--accumulate", type=int, default=1, metavar="N", help="pieces that a batch goes through in, by your recomputation.py")
+    add("--recompute", choices=("none", "selective", "full"), default="none", help="by your recomputation.py")
     add("--data-parallel", choices=("none", "ddp", "zero1", "zero2", "fsdp", "torch_ddp", "torch_fsdp2"), default="none")
     for axis in ("tensor", "pipeline", "context", "expert"):
         add(f"--{axis}", type=int, default=1, metavar="N", help=f"ranks along the {axis}-parallel axis")
@@ -70,14 +73,19 @@ def what_is_missing(options: argparse.Namespace) -> str | None:
         if asks(value):
             flag = f"--{name.replace('_', '-')} {value}"
             return f"{flag} is for the assignment {assignment}, whose pieces train.py does not run yet; leave the flag out"
-    for name, value, assignment in YOURS:
-        if getattr(options, name) == value and importlib.util.find_spec(assignment) is None:
+    for name, asks, assignment in YOURS:
+        value = getattr(options, name)
+        if asks(value) and importlib.util.find_spec(assignment) is None:
             flag = f"--{name.replace('_', '-')} {value}"
             return f"{flag} runs your {assignment}.py, of the assignment {assignment}; there is none beside train.py"
     if int(os.environ.get("WORLD_SIZE", "1")) > 1 and options.data_parallel == "none":
         return "several ranks were started, but nothing keeps their weights equal: add --data-parallel torch_ddp, or run plain python"
     if options.data_parallel != "none" and "RANK" not in os.environ:
         return f"--data-parallel {options.data_parallel} needs ranks: start it by torchrun --nproc-per-node 2 train.py …"
+    if options.accumulate > options.batch:
+        return f"--accumulate {options.accumulate} cuts --batch {options.batch} into more pieces than it has sequences; take a larger batch"
+    if options.precision == "fp16" and options.data_parallel == "torch_fsdp2":
+        return "--precision fp16 looks at every gradient before a step, and FSDP2 keeps a part on each rank: take torch_ddp, or bf16"
     if options.resume and not (options.checkpoint and options.checkpoint.exists()):
         return f"--resume finds no checkpoint at {options.checkpoint}: name the file by --checkpoint, or leave --resume out"
     return None

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from lm.gpt import GPT, GPTConfig
+from lm.pieces import accumulated_backward
 
 
 def set_precision(precision: str, device: torch.device) -> None:
@@ -27,8 +28,9 @@ def set_precision(precision: str, device: torch.device) -> None:
 
 
 def autocast(precision: str, device: torch.device) -> AbstractContextManager[Any]:
-    """Return what the forward pass runs under: bf16 casts products and keeps weights, norms and losses in fp32."""
-    return torch.autocast(device.type, dtype=torch.bfloat16) if precision == "bf16" else nullcontext()
+    """Return what the forward pass runs under: bf16 and fp16 cast products and keep weights, norms and losses in fp32."""
+    dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision)
+    return torch.autocast(device.type, dtype=dtype) if dtype else nullcontext()
 
 
 def make_optimizer(model: nn.Module, learning_rate: float, weight_decay: float) -> torch.optim.AdamW:
@@ -55,16 +57,33 @@ def train_step(
     *,
     precision: str,
     clip: float = 1.0,
+    num_micro_batches: int = 1,
+    scaler: Any = None,
 ) -> tuple[Tensor, Tensor]:
-    """Do one step in place. Return this rank's loss and the gradient norm before clipping, left on the device: reading them waits."""
+    """Do one step in place. Return this rank's loss and the gradient norm before clipping, left on the device: reading them waits.
+
+    With more than one micro-batch the batch goes through in pieces; `scaler` is a DynamicLossScaler, needed for fp16.
+    """
+    scale = scaler.scale if scaler else lambda loss: loss
     with autocast(precision, tokens_BT.device):
-        loss = model(tokens_BT, targets_BT)
-    loss.backward()
+        if num_micro_batches > 1:
+            loss = accumulated_backward(model, tokens_BT, targets_BT, num_micro_batches, scale)
+        else:
+            loss = scale(model(tokens_BT, targets_BT))
+    if num_micro_batches == 1:
+        loss.backward()
     # Your DistributedDataParallel waits for its last buckets here; torch's wrappers wait inside backward.
     getattr(model, "finish_gradient_synchronization", lambda: None)()
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    if scaler:
+        loss = loss / scaler.get_scale()
+        scaler.unscale_(optimizer)  # before the norm is taken: clipping scaled gradients would clip almost all of each
     norm = nn.utils.clip_grad_norm_(parameters, clip)
-    optimizer.step()
+    if scaler:
+        scaler.step(optimizer)
+        scaler.update()
+    else:
+        optimizer.step()
     optimizer.zero_grad(set_to_none=True)
     return loss.detach(), norm
 

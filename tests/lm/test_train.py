@@ -48,9 +48,6 @@ def be_the_only_rank(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("flag", "value", "assignment"),
     [
-        ("--precision", "fp16", "mixed_precision"),
-        ("--accumulate", "4", "recomputation"),
-        ("--recompute", "full", "recomputation"),
         ("--data-parallel", "zero1", "sharded_data_parallel"),
         ("--data-parallel", "zero2", "sharded_data_parallel"),
         ("--data-parallel", "fsdp", "sharded_data_parallel"),
@@ -68,7 +65,14 @@ def test_a_flag_whose_assignment_is_not_there_names_it(capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize(
-    ("flag", "value", "assignment"), [("--attention", "flash", "flash_attention"), ("--data-parallel", "ddp", "data_parallel")]
+    ("flag", "value", "assignment"),
+    [
+        ("--attention", "flash", "flash_attention"),
+        ("--data-parallel", "ddp", "data_parallel"),
+        ("--precision", "fp16", "mixed_precision"),
+        ("--accumulate", "2", "recomputation"),
+        ("--recompute", "full", "recomputation"),
+    ],
 )
 def test_a_flag_that_runs_the_students_file_says_which(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, flag: str, value: str, assignment: str
@@ -169,6 +173,64 @@ def test_the_students_ddp_is_waited_for_once_per_step(generated_tokens: Path, tm
     be_the_only_rank(monkeypatch)
     train.main([*FLAGS, "--data", str(generated_tokens), "--steps", "2", "--data-parallel", "ddp"])
     assert waited == [True, True]
+
+
+def losses(tokens: Path, log: Path, *flags: str) -> list[float]:
+    """Train for three steps on batches of four; return the loss of every step and of the evaluation."""
+    train.main([*FLAGS, "--data", str(tokens), "--steps", "3", "--batch", "4", "--log-every", "1", "--log-file", str(log), *flags])
+    return [record["loss"] for event in ("step", "evaluation") for record in records(log, event)]
+
+
+@pytest.mark.parametrize("kind", ["full", "selective"])
+def test_recomputation_changes_no_bit(generated_tokens: Path, tmp_path: Path, kind: str) -> None:
+    """The same numbers are made twice, dropout's too, so the losses are the same ones; backward ran the blocks once more."""
+    from lm.gpt import MLP
+
+    calls: list[int] = []
+    forward, plain = MLP.forward, losses(generated_tokens, tmp_path / "plain.jsonl", "--dropout", "0.1")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MLP, "forward", lambda self, x: (calls.append(1), forward(self, x))[1])
+        plain_calls = (losses(generated_tokens, tmp_path / "again.jsonl", "--dropout", "0.1"), len(calls))[1]
+        calls.clear()
+        assert losses(generated_tokens, tmp_path / "recomputed.jsonl", "--dropout", "0.1", "--recompute", kind) == plain
+    num_blocks = records(tmp_path / "plain.jsonl", "start")[0]["config"]["num_layers"]
+    assert len(calls) - plain_calls == 3 * num_blocks
+
+
+@pytest.mark.parametrize("pieces", ["2", "3"])
+def test_micro_batches_train_as_the_whole_batch(generated_tokens: Path, tmp_path: Path, pieces: str) -> None:
+    """Also where they are of different sizes: 3 pieces of 4 sequences are 2 and 2. Sums in another order round otherwise."""
+    plain = losses(generated_tokens, tmp_path / "plain.jsonl")
+    assert losses(generated_tokens, tmp_path / "pieces.jsonl", "--accumulate", pieces) == pytest.approx(plain, rel=1e-5)
+
+
+def test_fp16_trains_as_fp32_and_goes_on_with_its_scale(generated_tokens: Path, tmp_path: Path) -> None:
+    """The loss that is reported is unscaled; a resumed run is, to the bit, the run that was not interrupted."""
+    # fp16 keeps 11 bits: products are off by 2**-11 of their size, and the loss averages that out
+    assert losses(generated_tokens, tmp_path / "16.jsonl", "--precision", "fp16") == pytest.approx(
+        losses(generated_tokens, tmp_path / "32.jsonl"), rel=2**-9
+    )
+    saved = ["--precision", "fp16", "--checkpoint", str(tmp_path / "half.pt")]
+    losses(generated_tokens, tmp_path / "half.jsonl", *saved)
+    assert read_checkpoint(tmp_path / "half.pt")["scaler"]["num_good_steps"] == 3
+    train.main([*FLAGS, "--data", str(generated_tokens), "--steps", "4", "--batch", "4", *saved, "--resume"])
+    assert read_checkpoint(tmp_path / "half.pt")["scaler"]["num_good_steps"] == 4
+
+
+@pytest.mark.parametrize("wrapper", ["ddp", "torch_ddp"])
+def test_only_the_last_micro_batch_joins_the_ranks(
+    generated_tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrapper: str
+) -> None:
+    """Whatever wraps the model is told to keep quiet for all micro-batches but the last: one all-reduce of each gradient a step."""
+    from torch.profiler import ProfilerActivity, profile
+
+    be_the_only_rank(monkeypatch)
+    reduced = []
+    for pieces in ("1", "4"):
+        with profile(activities=[ProfilerActivity.CPU]) as seen:
+            losses(generated_tokens, tmp_path / f"{pieces}.jsonl", "--data-parallel", wrapper, "--accumulate", pieces)
+        reduced.append(sum(event.name == "c10d::allreduce_" for event in seen.events()))
+    assert reduced[0] == reduced[1] > 0
 
 
 def test_two_ranks_train_as_one_process_with_twice_the_batch(generated_tokens: Path, tmp_path: Path) -> None:
