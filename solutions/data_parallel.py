@@ -233,8 +233,16 @@ class DistributedDataParallel(nn.Module):
     def _launch(self, bucket: Bucket) -> None:
         """Start the all-reduce of one bucket and return at once. A helper for yourself: never called by the tests."""
         # region solution launch
-        # Divided before it travels: in float16 a sum over many ranks may overflow where the mean does not.
-        bucket.flat = flattened_gradients(bucket.parameters).div_(dist.get_world_size(self.group))
+        # Divided before it travels: in float16 a sum over many ranks may overflow where the mean does not. Divided while it is copied:
+        # concatenating first and dividing then would move every byte twice, while backward wants the same memory.
+        world_size = dist.get_world_size(self.group)
+        sizes = [parameter.numel() for parameter in bucket.parameters]
+        bucket.flat = bucket.parameters[0].detach().new_empty(sum(sizes))
+        for parameter, piece in zip(bucket.parameters, bucket.flat.split(sizes), strict=True):
+            if parameter.grad is None:
+                piece.zero_()  # others may have one, and they expect ours in its place
+            else:
+                torch.div(parameter.grad, world_size, out=piece.view(parameter.shape))
         # Waiting here would stop backward; the work is kept, and waited for when there is nothing left to compute.
         bucket.work = dist.all_reduce(bucket.flat, group=self.group, async_op=True)
         self.num_launched += 1
