@@ -36,6 +36,8 @@ NUM_WARMUP, NUM_TIMED = 8, 20
 SHAPES = (  # name, sequences per GPU, compiled, NCCL channels (None: as NCCL likes)
     ("eager, one channel", 2, False, 1),
     ("eager, one channel, 8 sequences", 8, False, 1),
+    ("eager, two channels, 8 sequences", 8, False, 2),
+    ("eager, four channels, 8 sequences", 8, False, 4),
     ("eager", 8, False, None),
     ("compiled", 8, True, None),
 )
@@ -147,11 +149,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", ".")) / "data_parallel.json")
     parser.add_argument("--preset", choices=sorted(PRESETS), default="gpt2-355m")
+    parser.add_argument("--shapes", nargs="*", default=[shape[0] for shape in SHAPES], help="by name (default: all)")
     options = parser.parse_args()
     world_size = torch.cuda.device_count()
     header = machine(torch.device("cuda", 0)) | {"num_gpus": world_size, "preset": options.preset, "timed_steps": NUM_TIMED, "shapes": {}}
     options.out.write_text(json.dumps(header, indent=1) + "\n")
-    for number, shape in enumerate(SHAPES):
+    for number, shape in enumerate(shape for shape in SHAPES if shape[0] in options.shapes):
         mp.spawn(run, (world_size, shape, options, 29500 + number), nprocs=world_size)
     print("wrote", options.out, datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"))
 
