@@ -123,17 +123,17 @@ def selfcheck(wanted: tuple[str, ...], full: bool, sample: int, jobs: int) -> in
 @commands.command()
 @ASSIGNMENT
 @click.option("--full", is_flag=True, help="Every mutant against every law: which laws catch which.")
-@KEYWORD
+@click.option("-k", "keyword", default="", metavar="WORD", help="Only mutants whose file name contains this.")
 @JOBS
 @with_blame
-def mutants(wanted: tuple[str, ...], full: bool, keyword: str | None, jobs: int) -> int:
+def mutants(wanted: tuple[str, ...], full: bool, keyword: str, jobs: int) -> int:
     """Grade every wrong answer: is it caught, by the law that it names, with the word that it names?"""
     from grader.selfcheck import Several, try_mutants
 
     course, assignments = _course(wanted)
     page = _page()
     crew = Several(_graded_together, course, jobs)
-    trials = try_mutants(course, assignments, crew, full=full, only=keyword or "", progress=_told(page))
+    trials = try_mutants(course, assignments, crew, full=full, only=keyword, progress=_told(page))
     for trial in trials:
         page.paragraph(
             f"{trial.path}: {trial.sentence}", lead="✓ " if trial.is_caught else "✗ ", lead_style="green" if trial.is_caught else "red"
