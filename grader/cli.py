@@ -93,12 +93,33 @@ def grade(wanted: tuple[str, ...], submission: Path, profile: str, out: Path, re
     from grader.report.terminal import render
     from grader.score import exit_code
 
-    if profile == "gpu":
-        raise UsageError("--profile gpu is not there yet: no assignment has laws that only a GPU can show. Use --profile cpu.")
+    if profile == "gpu" and replay:
+        raise UsageError("--replay starts no rank, so it has no GPU stage. Replay with --profile cpu.")
     course, assignments = _course(wanted)
     page = _page()
     with LiveProgress(page) as progress:
         report = carry(course, submission, assignments, out=out, replay=replay, keyword=keyword, progress=progress)
+    if profile == "gpu" and not report.interrupted:
+        report = _gpu_stage(course, report, submission, out, keyword, page)
+    render(report, page, out)
+    return exit_code(report)
+
+
+@commands.command()
+@click.option("--submission", type=click.Path(path_type=Path), default=None, help="The folder that was graded. [default: the report's]")
+@OUT
+@with_blame
+def gpu(submission: Path | None, out: Path) -> int:
+    """Add the GPU stage to a report that has the CPU's marks: here, on a node that Slurm gives, on a runner with GPUs."""
+    from grader.report.files import read
+    from grader.report.terminal import render
+    from grader.score import exit_code
+
+    report = read(out)
+    if any("gpu" in law.judged_on for each in report.assignments for task in each.tasks for law in task.laws):
+        raise UsageError(f"{out} has the verdicts of a GPU already; grade anew to have others.")
+    course, page = _course(())[0], _page()
+    report = _gpu_stage(course, report, submission or Path(report.origin), out, None, page)
     render(report, page, out)
     return exit_code(report)
 
@@ -187,6 +208,25 @@ def _course(wanted: tuple[str, ...]) -> tuple[Course, tuple[Assignment, ...]]:
 
     course = load(find_root())
     return course, select(course, wanted)
+
+
+def _gpu_stage(course: Course, report: Report, submission: Path, out: Path, keyword: str | None, page: Page) -> Report:
+    """The report with the GPU stage in it, written into `out`; without a GPU, with a word that it waits."""
+    from grader import devices
+    from grader.gpu_stage import add_gpu_stage
+    from grader.observe.profile import GpuProfile
+    from grader.pipeline import opened_runs
+    from grader.report.files import write_all
+    from grader.report.live import LiveProgress
+
+    assignments = [each for each in course.assignments if each.name in {mark.name for mark in report.assignments}]
+    profile = GpuProfile(devices.found())
+    with opened_runs(course.root, out) as runs, LiveProgress(page) as progress:
+        report = add_gpu_stage(
+            course, report, submission, assignments, profile=profile, runs=runs, keyword=keyword, progress=progress, told=_told(page)
+        )
+    write_all(report, out)
+    return report
 
 
 def _page() -> Page:

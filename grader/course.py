@@ -59,6 +59,7 @@ class _AssignmentText(msgspec.Struct, forbid_unknown_fields=True):
     tasks: Annotated[list[_TaskText], msgspec.Meta(min_length=1)]
     forbidden: list[_RuleText] = []
     flavours: list[Flavour] = []
+    host_only: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +211,7 @@ def _assignment(name: str, text: _AssignmentText, page: _Page) -> Assignment:
     )
     rules = tuple(Rule(rule.id, tuple(rule.names), rule.reason) for rule in text.forbidden)
     _check_needs(tasks, page)
-    return Assignment(name, text.number, text.title, tuple(text.files), tasks, rules, tuple(text.flavours or ["torch"]))
+    return Assignment(name, text.number, text.title, tuple(text.files), tasks, rules, tuple(text.flavours or ["torch"]), text.host_only)
 
 
 def _laws(assignment: str, task: _TaskText) -> tuple[Law, ...]:

@@ -13,6 +13,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from grader import devices
 from grader.course import Course, select
 from grader.errors import UsageError
 from grader.frames import Bytes
@@ -58,6 +59,9 @@ def debug(course: Course, out: Path, key: str, origin: Path | None, rank: int = 
     _, request = found
     if not 0 <= rank < request.world_size:
         raise UsageError(f"this observation has ranks 0 to {request.world_size - 1}, not {rank}")
+    gpus = [gpu.uuid for gpu in devices.found()] if request.device == "cuda" else []
+    if request.device == "cuda" and len(gpus) < request.world_size:
+        raise UsageError(f"this observation was made on GPUs, one for each rank: {request.world_size} are needed, {len(gpus)} are here")
     assignment = select(course, [request.assignment])[0]
     submission = Submission(str(origin.resolve()), str(origin), {name: "" for name in assignment.files if (origin / name).exists()})
     mine, its = socket.socketpair()
@@ -65,7 +69,7 @@ def debug(course: Course, out: Path, key: str, origin: Path | None, rank: int = 
     if os.fork() == 0:
         mine.close()
         patient = replace(request, limits=Limits(cpu_s=NEVER_S, wall_s=NEVER_S, idle_s=NEVER_S, grace_s=NEVER_S))
-        openings = openings_of(course.root, out, assignment, submission, patient, "")
+        openings = openings_of(course.root, out, assignment, submission, patient, "", gpus[: request.world_size])
         _be_the_judge(patient, openings, rank, its, me)
     its.close()
     print(

@@ -26,6 +26,10 @@ class NotJudged(Exception):
     """A case that needs what this machine does not have; it leaves the law pending, never failed."""
 
 
+class NotOnThisProfile(NotJudged):
+    """A case that means nothing on the profile at hand, or cannot run there: it keeps its verdict of the CPU profile."""
+
+
 class UsageError(Exception):
     """The caller can mend it: a wrong option, a file that is not there. Exit code 2."""
 

@@ -12,9 +12,10 @@ Json = Any  # None | bool | int | float | str | list[Json] | dict[str, Json]; wh
 KiB, MiB, GiB = 2**10, 2**20, 2**30
 
 Evidence = Literal["judged", "enforced", "witnessed", "testified"]
-Transport = Literal["wire", "gloo", "none"]
+Transport = Literal["wire", "gloo", "nccl", "none"]
 CaseOutcome = Literal["passed", "failed", "not_judged", "course_error", "machine_error"]
 LawVerdict = Literal["passed", "failed", "not_judged", "error"]
+ProfileName = Literal["cpu", "gpu"]
 
 ITEMSIZE = {
     "bool": 1, "uint8": 1, "int8": 1, "float8_e4m3fn": 1, "float8_e5m2": 1,
@@ -68,7 +69,7 @@ class Limits:
 
     cpu_s: float = 4.0  # CPU seconds of one rank between two words to the judge
     wall_s: float = 8.0  # seconds a rank may sleep without a word while nothing else explains it
-    idle_s: float = 3.0  # gloo only: all ranks blocked with idle CPU clocks for this long is a hang
+    idle_s: float = 3.0  # gloo: all ranks blocked with idle CPU clocks for this long is a hang; NCCL: pending calls and no word
     grace_s: float = 0.2  # after a first fault the other ranks may still fall, or come to a stop
     extra_bytes: int | None = None  # bytes of private memory beyond what the rank held when its probe began
     log_bytes: int = 16 * KiB  # kept of a rank's output: this much of its head and this much of its tail
@@ -118,7 +119,8 @@ class Request:
     returns: dict[str, tuple[TensorSpec, ...]]  # likewise: what each rank must give back
     network: Network = Network()
     limits: Limits = Limits()
-    flavour: str = "torch"  # which zygote: "torch" | "interpreter" | "compiler"
+    flavour: str = "torch"  # which zygote: "torch" | "interpreter" | "compiler" | "cuda"
+    device: str = ""  # where a rank's tensors live: "" the host | "cuda" a GPU of its own | "pretend" the host, played as a GPU
     seed: int = 0  # what the probe may use; no input's seed can be derived from it
     gates: Gates | None = None
 
@@ -145,6 +147,7 @@ class Request:
             "limits": asdict(self.limits),
             "seed": self.seed,
             "gates": asdict(self.gates) if self.gates else None,
+            "device": self.device,
         }
 
 
@@ -298,6 +301,7 @@ class Assignment:
     tasks: tuple[Task, ...]
     forbidden: tuple[Rule, ...] = ()
     flavours: tuple[str, ...] = ("torch",)  # the processes that its cases run in, begun ahead; others start when asked for
+    host_only: str = ""  # why nothing of it runs on a device; "": it does
 
     @property
     def points(self) -> int:
@@ -353,6 +357,7 @@ class CaseVerdict:
     message: Message | None = None
     staff: str = ""  # the whole failure with inputs' hashes, seed and expected values; never in a student's report
     keys: tuple[str, ...] = ()  # the observations it looked at
+    profile: ProfileName = "cpu"  # where it was judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,6 +370,7 @@ class LawMark:
     possible: int
     message: Message | None
     cases: tuple[CaseVerdict, ...]
+    judged_on: tuple[ProfileName, ...] = ()  # profiles of the cases that were judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,3 +407,4 @@ class Report:
     isolation: str
     wall_s: float
     interrupted: bool = False  # Ctrl-C: what was judged is here, the rest is "not run"
+    waits_for: tuple[ProfileName, ...] = ()  # profiles that were asked for and are still to be judged

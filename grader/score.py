@@ -100,7 +100,8 @@ def _law_mark(law: Law, assignment: Assignment, cases: tuple[CaseVerdict, ...], 
         verdict = "not_judged"
         message = Message(seen=f"Not judged: it builds on {needed}, which has failed.", suggestion=f"Mend {needed} first.")
     earned = law.points if verdict == "passed" else 0
-    return LawMark(law.id, law.claim, verdict, law.evidence, earned, law.points, message, cases)
+    judged_on = tuple(sorted({case.profile for case in cases if case.outcome != "not_judged"}))
+    return LawMark(law.id, law.claim, verdict, law.evidence, earned, law.points, message, cases, judged_on)
 
 
 def _first_message(cases: Sequence[CaseVerdict], verdict: LawVerdict) -> Message | None:

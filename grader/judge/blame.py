@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.errors import CourseError, LawBroken, MachineError, NotJudged, SubmissionError
+from grader.errors import CourseError, LawBroken, MachineError, NotJudged, NotOnThisProfile, SubmissionError
 from grader.records import NOT_STARTED, CaseOutcome, Fault, Message
 
 GRADER_FOLDER = Path(__file__).parents[1]
@@ -47,6 +47,8 @@ class Blame:
 
     def for_hidden_case(self, kind: str, error: BaseException) -> Blame:
         """The same with nothing in it that could carry a hidden case's inputs, expected values, seed or output."""
+        if isinstance(error, NotOnThisProfile):
+            return self  # its reason is the grader's own, or the test's
         diagnosis = self.message.diagnosis
         if isinstance(error, SubmissionError) and diagnosis != NOT_STARTED:
             diagnosis = FAULTS_IN_WORDS.get(error.fault.kind, "") if error.fault else ""

@@ -64,15 +64,25 @@ class Runs:
             return self._outcome(assignment, submission, request, key)
 
     def _outcome(self, assignment: Assignment, submission: Submission, request: Request, key: str) -> Outcome:
-        stored = self.store.outcome(key)
-        if stored is not None and (self.replay or stored.fault is None or stored.fault.kind not in NOT_EXACT):
+        stored = self.stored(key)
+        if stored is not None:
             return stored
         if self.replay:
             raise MachineError(f"{request.probe} {request.parameters} at {request.world_size} ranks isn't in {self.store.path}: "
                                "submission, probe, inputs or grader changed since it was run; grade again without --replay")  # fmt: skip
-        outcome = self._run(assignment, submission, request, key)
+        outcome = self.fresh(assignment, submission, request, key)
         self.store.put(key, submission.hash, request, outcome)
         return outcome
+
+    def stored(self, key: str) -> Outcome | None:
+        """What was observed under `key`, unless a clock decided it and it can be looked at again."""
+        stored = self.store.outcome(key)
+        return stored if stored is not None and (self.replay or stored.fault is None or stored.fault.kind not in NOT_EXACT) else None
+
+    def ready(self, flavour: str) -> None:
+        """Return once ranks of that flavour can be forked."""
+        self.prepare(flavour)
+        self._zygotes[flavour].wait_ready()
 
     def close(self) -> None:
         """End every process."""
@@ -80,9 +90,12 @@ class Runs:
             zygote.close()
         self._zygotes.clear()
 
-    def _run(self, assignment: Assignment, submission: Submission, request: Request, key: str) -> Outcome:
-        with self._mine:
-            openings = openings_of(self.root, self.store.path.parent, assignment, submission, request, key)
+    def fresh(
+        self, assignment: Assignment, submission: Submission, request: Request, key: str, gpus: Sequence[str] = ()
+    ) -> Outcome:
+        """What fresh ranks show, on `gpus` if the request wants a device each. Any thread may call it."""
+        with self._mine:  # the given code is copied by the first who needs it
+            openings = openings_of(self.root, self.store.path.parent, assignment, submission, request, key, gpus)
         for _ in range(2):
             self.prepare(request.flavour)
             zygote = self._zygotes[request.flavour]
@@ -115,9 +128,9 @@ def run_once(zygote: Zygote, request: Request, openings: Sequence[tuple[Json, li
 
 
 def openings_of(
-    root: Path, run_folder: Path, assignment: Assignment, submission: Submission, request: Request, key: str
+    root: Path, run_folder: Path, assignment: Assignment, submission: Submission, request: Request, key: str, gpus: Sequence[str] = ()
 ) -> list[tuple[Json, list[Bytes]]]:
-    """The first frame of every rank: what to run, and its own inputs. Without a key nobody is told how to debug."""
+    """The first frame of every rank: what to run, where, and its own inputs. Without a key nobody is told how to debug."""
     given = given_code(root, run_folder)
     openings: list[tuple[Json, list[Bytes]]] = []
     for rank in range(request.world_size):
@@ -128,7 +141,7 @@ def openings_of(
             "probes": str(root / "tests" / "probes" / f"{request.assignment}.py"), "submission": submission.folder,
             "files": [name for name in assignment.files if name in submission.files], "given": str(given),
             "inputs": [[name, tensor.dtype, list(tensor.shape)] for name, tensor in inputs.items()],
-            "debug": key and debug_command(key, run_folder),
+            "debug": key and debug_command(key, run_folder), "device": request.device, "gpus": list(gpus),
         }  # fmt: skip
         openings.append((order, [tensor.data for tensor in inputs.values()]))
     return openings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from grader.errors import CourseError, SubmissionError
+from grader.errors import CourseError, NotOnThisProfile, SubmissionError
 from grader.observe.tensors import Array, to_array
 from grader.records import Event, Fault, Json, Message, Outcome, Request
 from grader.wire.gates import secret_at
@@ -100,6 +100,8 @@ class Observation:
 
     def virtual_time(self, latency_s: float = 1.0, bandwidth_bytes_per_s: float = math.inf, phase: str | None = None) -> Timeline:
         """The run on a network of that latency and bandwidth. Latency 1 and infinite bandwidth counts rounds."""
+        if self.request.device:
+            raise NotOnThisProfile("virtual time is the wire's")
         if self.request.network.transport != "wire":
             raise CourseError("virtual time needs transport='wire': on gloo nobody but the ranks saw who matched whom")
         return evaluate(self.require()._outcome.events, latency_s=latency_s, bandwidth_bytes_per_s=bandwidth_bytes_per_s, phase=phase,

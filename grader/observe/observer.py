@@ -8,12 +8,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from grader.devices import facts
 from grader.errors import CourseError, SubmissionError
+from grader.observe.ahead import Ahead
 from grader.observe.live import Runs, debug_command
 from grader.observe.observation import Observation
+from grader.observe.profile import GpuProfile
 from grader.observe.seeds import generator, secret_of, seed_of
 from grader.observe.tensors import Inputs, Returns, pack_inputs, pack_returns
-from grader.records import Assignment, Gates, Json, Limits, Message, Network, Request, Submission, Transport, canonical
+from grader.records import Assignment, Gates, Json, Limits, Message, Network, Request, Submission, Transport, canonical, digest
 
 MakeInputs = Callable[[np.random.Generator], Inputs]
 
@@ -25,6 +28,13 @@ class Observer:
     runs: Runs
     assignments: Mapping[str, Assignment]
     submissions: Mapping[str, Submission]
+    gpu: GpuProfile | None = None  # set: what is asked for is observed on GPUs,
+    ahead: Ahead | None = None  # and run by this
+
+    def key(self, submission: Submission, request: Request) -> str:
+        """What decides an outcome; on GPUs these do too."""
+        key = self.runs.key(submission, request)
+        return digest(key, canonical(facts(self.gpu.gpus))) if self.gpu is not None else key
 
     def for_case(self, assignment: str, hidden: bool, case_id: str) -> Case:
         """The `observe` of one test with one set of parameters."""
@@ -53,6 +63,7 @@ class Case:
         flavour: str = "torch",
         gates: Gates | None = None,
         kind: str = "",
+        host: str = "",
         **parameters: Json,
     ) -> Observation:
         """Run `probe` beside the submission on `world_size` ranks, or read what such a run showed.
@@ -63,6 +74,7 @@ class Case:
         late        results land when they are waited for
         gates       where the judge makes backward and the network wait for each other; its seed is drawn here
         kind        what a student may know of a hidden case
+        host        why this says nothing on a GPU; the case then keeps its CPU verdict there
         parameters  handed to the probe as keywords
         """
         self.kind = kind or self.kind or f"{world_size} rank{'s' * (world_size != 1)}"
@@ -82,10 +94,21 @@ class Case:
             gates = replace(gates, seed=seed_of(secret, submission.hash, case.case(), "gates"))
         packed, declared = pack_inputs(given, world_size), pack_returns(returns or {}, world_size)
         request = replace(case, inputs=packed, returns=declared, seed=seed, gates=gates)
-        key = self._observer.runs.key(submission, request)
+        if self._observer.gpu is not None:
+            request = self._observer.gpu.on_gpu(self._assignment, request, host=host)
+        key = self._observer.key(submission, request)
         self.keys.append(key)
-        outcome = self._observer.runs.outcome(self._assignment, submission, request, key)
+        ahead = self._observer.ahead
+        if ahead is not None:
+            outcome = ahead.outcome(self._assignment, submission, request, key, self._test)
+        else:
+            outcome = self._observer.runs.outcome(self._assignment, submission, request, key)
         return Observation(request, outcome, key=key, how_to=self.how_to)
+
+    @property
+    def _test(self) -> str:
+        """The test that this is one case of."""
+        return f"{self._assignment.name}, {'hidden' if self._hidden else 'public'}: {self._id.partition('[')[0]}"
 
     def how_to(self) -> Message:
         """How to run just this case, and how to step through it."""

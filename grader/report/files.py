@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
+
 from grader.errors import MachineError, UsageError
-from grader.records import Json, Report
+from grader.records import CaseVerdict, Json, LawMark, Report, TaskMark
 from grader.report import json_report, junit
 
 PUBLIC, PRIVATE = 0o644, 0o600
@@ -25,6 +28,28 @@ def write_all(report: Report, out: Path) -> None:
     write(out / "report.json", json_report.dumps(report), PUBLIC)
     write(out / "junit.xml", junit.to_xml(report), PUBLIC)
     write(out / "staff.json", json.dumps(staff_form(report), indent=1, ensure_ascii=False) + "\n", PRIVATE)
+
+
+def read(out: Path) -> Report:
+    """The report that `write_all` left in `out`, with what the staff alone may see. UsageError if there is none that can be read."""
+    try:
+        report = msgspec.json.decode((out / "report.json").read_bytes(), type=Report)
+        told = {(each["law"], each["id"]): each for each in json.loads((out / "staff.json").read_text())}
+    except (OSError, ValueError, KeyError, msgspec.MsgspecError) as unfit:
+        raise UsageError(f"{out} holds no report of this grader's that can be read: {unfit}; grade into it first") from unfit
+
+    def restored(case: CaseVerdict) -> CaseVerdict:
+        staff = told.get((case.law, case.id))
+        return case if staff is None or case.outcome == "passed" else replace(case, staff=staff["staff"], keys=tuple(staff["keys"]))
+
+    def each_law(law: LawMark) -> LawMark:
+        return replace(law, cases=tuple(map(restored, law.cases)))
+
+    def each_task(task: TaskMark) -> TaskMark:
+        return replace(task, laws=tuple(map(each_law, task.laws)))
+
+    marks = tuple(replace(mark, tasks=tuple(map(each_task, mark.tasks))) for mark in report.assignments)
+    return replace(report, assignments=marks)
 
 
 def staff_form(report: Report) -> Json:

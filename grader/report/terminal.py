@@ -52,7 +52,7 @@ def _table(assignment: AssignmentMark, page: Page) -> None:
         page.spread(task.title, _points(task), indent=2, style="bold")
         for law in asked:
             sign, style = SIGNS[law.verdict]
-            label = "" if page.width < NARROW else f"{law.evidence:>10}  "
+            label = "" if page.width < NARROW else f"{_profiles(law)}{law.evidence:>10}  "
             page.spread(law.claim, f"{label}{_points(law):>7}", lead=f"  {sign} ", indent=4, lead_style=style)
     unasked = sum(_is_unasked(law) for law in _laws(assignment))
     if unasked:
@@ -129,7 +129,9 @@ def _sum(report: Report, page: Page, out: Path | None) -> None:
     if report.interrupted:
         page.paragraph("Interrupted: these are the marks of what was judged until then.", style="bold yellow")
     page.paragraph(f"{report.earned} of {report.possible} points", style="bold green" if report.earned == report.possible else "bold")
-    if report.provisional:
+    if report.waits_for:
+        page.paragraph(f"Provisional: judged on the CPU; still to be judged: {', '.join(report.waits_for)}.", style="dim")
+    elif report.provisional:
         has_hidden = any(case.hidden for assignment in report.assignments for law in _laws(assignment) for case in law.cases)
         why = "some laws have not been judged" if has_hidden else "hidden cases count too, and none was run"
         page.paragraph(f"Provisional: {why}.", style="dim")
@@ -140,6 +142,11 @@ def _sum(report: Report, page: Page, out: Path | None) -> None:
 
 def _laws(assignment: AssignmentMark) -> Iterable[LawMark]:
     return (law for task in assignment.tasks for law in task.laws)
+
+
+def _profiles(law: LawMark) -> str:
+    """What the law was judged on, where that is more than the CPU."""
+    return " on " + " and ".join(law.judged_on) if "gpu" in law.judged_on else ""
 
 
 def _is_unasked(law: LawMark) -> bool:

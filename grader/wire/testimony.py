@@ -40,11 +40,12 @@ def waits_of(seats: Sequence[Seat]) -> list[str]:
     return [f"rank {rank} waits in {describe(call) if isinstance(call, Event) else call}" for rank, call in calls if call is not None]
 
 
-def fault_of_hang(seats: Sequence[Seat], limits: Limits) -> Fault:
-    """All live ranks are in a call and have been idle for `idle_s`."""
+def fault_of_hang(seats: Sequence[Seat], limits: Limits, is_on_gpu: bool = False) -> Fault:
+    """All live ranks are in a call and have been idle for `idle_s`; on a GPU: have said nothing, whatever their CPU clocks say."""
     lines = waits_of(seats)
     named = "; ".join(lines[:SPELLED_OUT]) + (f"; and {len(lines) - SPELLED_OUT} more" if len(lines) > SPELLED_OUT else "")
-    return Fault("deadlock", -1, f"deadlock: no rank has used any CPU for {limits.idle_s:g} s: {named}", tuple(lines))
+    what = "gone on" if is_on_gpu else "used any CPU"
+    return Fault("deadlock", -1, f"deadlock: no rank has {what} for {limits.idle_s:g} s: {named}", tuple(lines))
 
 
 def is_consequence(fault: Fault) -> bool:

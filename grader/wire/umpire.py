@@ -54,14 +54,19 @@ class Umpire:
         """Ranks that say nothing: do they burn CPU, sleep for no reason, or hang in gloo?"""
         limits, now_s = self._request.limits, time.monotonic()
         live = [seat for seat in self._seats if seat.is_live]
+        is_on_gpu = self._request.network.transport == "nccl"
         for seat in live:
-            if seat.look() > limits.cpu_s:
+            used_s = seat.look()
+            if is_on_gpu and seat.open_calls:
+                continue  # whoever waits for a device may spin: only the silence of all of them tells
+            if used_s > limits.cpu_s:
                 self._desk.fell(seat, fault_of_cpu(seat, limits, self._supervision.stack(seat.rank), self._folder))
             elif not seat.waits and not seat.open_calls and _is_silent(seat, now_s - seat.heard_s, limits):
                 self._desk.fell(seat, fault_of_silence(seat, limits, self._supervision.stack(seat.rank), self._folder))
         are_all_in_calls = any(seat.open_calls for seat in live) and all(seat.open_calls or seat.waits for seat in live)
-        if are_all_in_calls and self._stillness.are_idle(live) and self.verdict is None:
-            self.verdict = self._blame() or fault_of_hang(live, limits)
+        are_still = now_s - max((seat.heard_s for seat in live), default=now_s) >= limits.idle_s if is_on_gpu else None
+        if are_all_in_calls and (self._stillness.are_idle(live) if are_still is None else are_still) and self.verdict is None:
+            self.verdict = self._blame() or fault_of_hang(live, limits, is_on_gpu)
 
     def final_fault(self) -> Fault | None:
         """The run's fault, also when all ranks have gone by themselves."""
@@ -72,7 +77,7 @@ class Umpire:
         quarrels = self._desk.matching.quarrels
         # Over the wire no rank falls because of another, so the lowest is named whoever was first.
         falls = sorted(self._desk.falls, key=lambda fault: fault.rank)
-        if self._request.network.transport == "gloo":  # there, a rank that goes takes the others with it, and a quarrel aborts
+        if self._request.network.transport in ("gloo", "nccl"):  # there, a rank that goes takes the others with it, and a quarrel aborts
             falls = sorted(falls, key=is_consequence)
             quarrel = fault_of_recorded_quarrel([seat.trace for seat in self._seats])
             if quarrel is not None and (not falls or is_consequence(falls[0]) or falls[0].kind == "crashed"):

@@ -21,14 +21,21 @@ class Context:
     """One rank's view of one observation.
 
     inputs      this rank's own tensors, writable
+    device      where those tensors are: the CPU, or on the GPU profile this rank's GPU
     submission  the student's module; of an assignment with several files, a namespace of modules by file stem
     """
 
     def __init__(
-        self, line: Line, *, seed: int, inputs: dict[str, torch.Tensor], submission: types.ModuleType | types.SimpleNamespace
+        self,
+        line: Line,
+        *,
+        seed: int,
+        inputs: dict[str, torch.Tensor],
+        submission: types.ModuleType | types.SimpleNamespace,
+        device: torch.device,
     ) -> None:
         self.rank, self.world_size, self.seed = line.rank, line.world_size, seed
-        self.inputs, self.submission = inputs, submission
+        self.inputs, self.submission, self.device = inputs, submission, device
         self.facts: dict[str, Json] = {}
         self._line = line
         self._num_watches = 0
@@ -80,6 +87,8 @@ class Context:
         """Flavour "interpreter": which bfloat16 operations the interpreter gets wrong in spite of its repair; empty: none."""
         from grader.worker import triton_numbers
 
+        if self.device.type == "cuda":
+            return []  # the chip's own
         return triton_numbers.broken_bfloat16()
 
     def compile_kernels(self, capability: int) -> AbstractContextManager[list[Json]]:

@@ -8,14 +8,16 @@ from grader.records import MiB
 
 FILE_BYTES_LIMIT = 64 * MiB
 NUM_OPEN_FILES_LIMIT = 256
+ON_GPU = 16  # times: the driver opens a device file for each context, and NCCL maps files of shared memory
 
 
-def set_at_start() -> None:
+def set_at_start(*, on_gpu: bool = False) -> None:
     """No core files, no disk filled, no descriptor flood."""
+    times = ON_GPU if on_gpu else 1
     for what, limit in (
         (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_FSIZE, FILE_BYTES_LIMIT),
-        (resource.RLIMIT_NOFILE, NUM_OPEN_FILES_LIMIT),
+        (resource.RLIMIT_FSIZE, FILE_BYTES_LIMIT * times),
+        (resource.RLIMIT_NOFILE, NUM_OPEN_FILES_LIMIT * times),
     ):
         _, hard = resource.getrlimit(what)
         limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)

@@ -32,7 +32,7 @@ EXIT_RAISED = 1
 
 def prepare() -> None:
     """In the zygote: import what every rank uses. No tensor operation, no thread."""
-    for module in ("line", "process_group", "store", "recorder"):
+    for module in ("line", "process_group", "store", "recorder", "device"):
         importlib.import_module(f"grader.worker.{module}")
 
 
@@ -47,7 +47,6 @@ def main(line_fd: int, log_fd: int, stack_fd: int, private: Path) -> NoReturn:
         faulthandler.enable()
         faulthandler.register(signal.SIGUSR1, file=stack_fd, all_threads=True)
         move_into(private)
-        limits.set_at_start()
         status = take_part(socket.socket(fileno=line_fd))
     finally:
         with contextlib.suppress(BaseException):  # a submission may have closed or replaced them
@@ -67,16 +66,18 @@ def move_into(private: Path) -> None:
 
 def take_part(line_socket: socket.socket, *, guarded: bool = True) -> int:
     """Answer one observation over the line. `guarded` is off when somebody debugs this rank: exceptions then pass through."""
+    from grader.worker import device
     from grader.worker.line import Line
 
     order, body = receive(line_socket)
+    if guarded:
+        limits.set_at_start(on_gpu=order.get("device") == "cuda")
     line = Line(line_socket, order["rank"], order["world_size"], order["submission"])
     try:
         at, probe = set_up(line, order, body)
         line.post({"begun": True})
-        if guarded and order["extra_bytes"] is not None:
-            limits.cap_memory(order["extra_bytes"])
-        outputs = probe(at, **order["parameters"]) or {}
+        with device.capped(at.device, order["extra_bytes"] if guarded else None), device.new_tensors_on(at.device, order["submission"]):
+            outputs = probe(at, **order["parameters"]) or {}
         answer(line, at, outputs)
         return 0
     except BaseException as raised:
@@ -92,17 +93,20 @@ def set_up(line: Line, order: Json, body: bytearray) -> tuple[Context, Any]:
     """-> `at` and the probe, with the process group up and the submission imported."""
     import torch
 
+    from grader.worker.device import enter
+
     torch.set_num_threads(1)
     rank, world_size = order["rank"], order["world_size"]
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(world_size), LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(world_size),
                       MASTER_ADDR="judge", MASTER_PORT="1")  # fmt: skip
     if order["debug"]:
         sys.breakpointhook = lambda *_, **__: _say_how_to_debug(order["debug"])
-    inputs = tensors_of(order["inputs"], body)
+    device = enter(order)
+    inputs = {name: tensor.to(device) for name, tensor in tensors_of(order["inputs"], body).items()}
     join_group(line, order["transport"])
     submission = import_submission(Path(order["submission"]), order["files"], order["given"])
     probes = import_file(Path(order["probes"]), "probes")
-    return Context(line, seed=order["seed"], inputs=inputs, submission=submission), getattr(probes, order["probe"])
+    return Context(line, seed=order["seed"], inputs=inputs, submission=submission, device=device), getattr(probes, order["probe"])
 
 
 def join_group(line: Line, transport: str) -> None:
@@ -118,10 +122,12 @@ def join_group(line: Line, transport: str) -> None:
     else:
         from grader.worker import recorder
 
-        recorder.install(line)
+        recorder.install(line, is_device=transport == "nccl")
     from grader.worker.store import JudgeStore
 
-    dist.init_process_group("gloo", store=JudgeStore(line), rank=line.rank, world_size=line.world_size)
+    # On GPUs as torch does it unasked: NCCL for their tensors, and gloo for what a submission counts on the host.
+    backend = "cpu:gloo,cuda:nccl" if transport == "nccl" else "gloo"
+    dist.init_process_group(backend, store=JudgeStore(line), rank=line.rank, world_size=line.world_size)
 
 
 def import_submission(folder: Path, files: list[str], given: str) -> types.ModuleType | types.SimpleNamespace:

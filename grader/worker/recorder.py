@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -66,12 +67,15 @@ METHODS: dict[str, tuple[str, Tensors, str]] = {
 _LINE: Line | None = None
 _NUMBERS = itertools.count()
 _BATCH = threading.local()
+_WATCH: Watch | None = None  # on a GPU only: there a wait returns long before the work is done
+LOOK_EVERY_S = 0.01
 
 
-def install(line: Line) -> None:
-    """From here on every process group that torch makes is a RecordingGroup."""
-    global _LINE
+def install(line: Line, *, is_device: bool = False) -> None:
+    """From here on every process group that torch makes is a RecordingGroup. `is_device`: work is done when a device says so."""
+    global _LINE, _WATCH
     _LINE = line
+    _WATCH = Watch() if is_device else None
     number_batches(_BATCH)
     c10d.ProcessGroup = RecordingGroup
 
@@ -81,23 +85,67 @@ def _tell(**fields: Json) -> None:
     _LINE.post({"event": fields})
 
 
+class Watch:
+    """Looks at works that are in flight on a device, so that the judge hears when they are done: who waits there only queues a wait."""
+
+    def __init__(self) -> None:
+        self._in_flight: list[tuple[Work, RecordedWork]] = []
+        self._lock = threading.Lock()
+        threading.Thread(target=self._look, daemon=True, name="works in flight").start()
+
+    def add(self, inner: Work, recorded: RecordedWork) -> None:
+        """From now on looked at until it is done."""
+        with self._lock:
+            self._in_flight.append((inner, recorded))
+
+    def _look(self) -> None:
+        while True:
+            with self._lock:
+                looked_at = list(self._in_flight)
+            done = [pair for pair in looked_at if self._is_done(pair[0])]
+            for _, recorded in done:
+                recorded.completed()
+            with self._lock:
+                self._in_flight = [pair for pair in self._in_flight if pair not in done]
+            time.sleep(LOOK_EVERY_S)
+
+    @staticmethod
+    def _is_done(work: Work) -> bool:
+        try:
+            return bool(work.is_completed())
+        except RuntimeError:  # it failed, and is over: whoever waits for it is told why
+            return True
+
+
 class RecordedWork(Work):
-    """A call in flight: says when somebody waits for it, and when it has completed."""
+    """Calls in flight (one, or a batch that NCCL answers as a whole): says when somebody waits for them, and when they have completed."""
 
-    def __init__(self, inner: Work, call: int, op: str) -> None:
+    def __init__(self, inner: Work, calls: list[tuple[int, str]]) -> None:
         super().__init__()
-        self._inner, self._call, self._op, self._done, self._lock = inner, call, op, False, threading.Lock()
+        self._inner, self._calls, self._done, self._lock = inner, calls, False, threading.Lock()
+        if _WATCH is not None:
+            _WATCH.add(inner, self)
 
-    def _completed(self) -> None:
+    def completed(self) -> None:
+        """Say so, once."""
         with self._lock:
             if self._done:
                 return
             self._done = True
-        _tell(kind="done", call=self._call, op=self._op)
+        for call, op in self._calls:
+            _tell(kind="done", call=call, op=op)
+
+    def _tell_waits(self, **more: Json) -> None:
+        for call, op in self._calls:
+            _tell(kind="wait", call=call, op=op, **more)
+
+    def _completed(self) -> None:
+        if _WATCH is None:
+            self.completed()
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         assert _LINE is not None
-        _tell(kind="wait", call=self._call, op=self._op, at=_LINE.student_line())
+        self._tell_waits(at=_LINE.student_line())
         finished = self._inner.wait() if timeout is None or timeout.total_seconds() <= 0 else self._inner.wait(timeout)
         self._completed()
         return bool(finished)
@@ -106,7 +154,7 @@ class RecordedWork(Work):
         self.wait()
 
     def get_future(self) -> torch.futures.Future[Any]:
-        _tell(kind="wait", call=self._call, op=self._op, facts={"how": "future"})
+        self._tell_waits(facts={"how": "future"})
         future = self._inner.get_future()
         future.add_done_callback(lambda _: self._completed())
         return future
@@ -152,7 +200,10 @@ def _recorded(method: str, op: str, taken: Tensors, extra: str) -> Callable[...,
               shape=list(first.shape) if first is not None else [],
               **_extra(self, extra, arguments), facts=_facts(self, tensors, extra, arguments))  # fmt: skip
         work = getattr(self.inner, method)(*arguments, **keywords)
-        return RecordedWork(work, number, op) if work is not None else work
+        if self.batch is not None:  # the batch's own work answers for it
+            self.batch.append((number, op))
+            return work
+        return RecordedWork(work, [(number, op)]) if work is not None else work
 
     call.__name__ = method
     return call
@@ -188,6 +239,7 @@ class RecordingGroup(ProcessGroup):
         rank, size = arguments[-2:]  # torch calls it with (store, rank, size) or (rank, size)
         super().__init__(rank, size)
         self.inner = ProcessGroup(*arguments)
+        self.batch: list[tuple[int, str]] | None = None  # calls since coalescing began
 
     def members(self) -> list[int]:
         """Global ranks of this group, in group-rank order."""
@@ -201,6 +253,15 @@ class RecordingGroup(ProcessGroup):
     def _set_default_backend(self, kind: Any) -> None:
         self.inner._set_default_backend(kind)
         ProcessGroup._set_default_backend(self, kind)
+
+    def _start_coalescing(self, device: Any) -> None:
+        self.batch = []
+        self.inner._start_coalescing(device)
+
+    def _end_coalescing(self, device: Any) -> Work:
+        calls, self.batch = self.batch or [], None
+        work = self.inner._end_coalescing(device)
+        return RecordedWork(work, calls) if work is not None else work
 
     def _set_group_name(self, name: str) -> None:
         self.inner._set_group_name(name)

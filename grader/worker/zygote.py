@@ -32,20 +32,22 @@ NUM_FDS_LIMIT = 253  # SCM_RIGHTS carries no more in one message
 ORDER_LIMIT_BYTES = 64 * 1024
 
 # What a rank would import late, at 0.2-2 s in every fork: the first TorchDispatchMode alone brings some 900 modules.
+TORCH = (
+    "torch", "numpy", "numpy.ctypeslib", "torch.distributed", "torch.nn", "torch.optim", "torch.autograd.graph",
+    "torch._dynamo", "torch._subclasses.fake_tensor", "torch.utils._python_dispatch", "torch.utils.flop_counter",
+    "torch.utils.checkpoint", "torch.distributed._functional_collectives", "torch.distributed.fsdp",
+    "torch.distributed.tensor.parallel", "torch.distributed.pipelining", "torch.distributed.optim",
+    "torch.distributed.checkpoint", "torch.nn.parallel",
+    "torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook", "torch.profiler._cupti_monitor",
+)  # fmt: skip
 PRELOAD = {
-    "torch": (
-        "torch", "numpy", "numpy.ctypeslib", "torch.distributed", "torch.nn", "torch.optim", "torch.autograd.graph",
-        "torch._dynamo", "torch._subclasses.fake_tensor", "torch.utils._python_dispatch", "torch.utils.flop_counter",
-        "torch.utils.checkpoint", "torch.distributed._functional_collectives", "torch.distributed.fsdp",
-        "torch.distributed.tensor.parallel", "torch.distributed.pipelining", "torch.distributed.optim",
-        "torch.distributed.checkpoint", "torch.nn.parallel",
-        "torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook", "torch.profiler._cupti_monitor",
-    ),
+    "torch": TORCH,
     "interpreter": (
         "torch", "numpy", "numpy.ctypeslib", "numpy.ma", "torch.distributed", "torch.autograd.graph", "triton", "triton.language",
         "triton.compiler.code_generator", "triton.experimental.gluon", "triton.language.extra.libdevice",
         "grader.worker.triton_interpreter",
     ),
+    "cuda": (*TORCH, "triton", "triton.language", "triton.compiler.compiler"),
     "compiler": ("torch", "torch.distributed", "triton", "triton.language", "grader.worker.triton_compiler"),
 }  # fmt: skip
 INTERPRETED = {"interpreter": "1"}  # Triton decides when it is imported whether kernels are interpreted
@@ -74,6 +76,7 @@ def main(fd: int, flavour: str) -> None:
 def preload(flavour: str) -> None:
     """Import what ranks use. Some of these have another name, or none, in other versions of torch: what is missing is not missed."""
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.gettempdir()  # or importing dynamo makes a folder there, which nobody would remove
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # or a module that asks for a GPU wakes CUDA, and no fork could use it
     os.environ["TRITON_INTERPRET"] = INTERPRETED.get(flavour, "0")
     for module in PRELOAD[flavour]:
         with contextlib.suppress(ModuleNotFoundError):

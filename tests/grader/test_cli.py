@@ -130,7 +130,7 @@ def test_an_unforeseen_error_leaves_its_account_in_the_run_folder(
         (["grade", "--assignment", "summs"], "sums"),
         (["grade", "--assignment", "4"], "4"),
         (["grade", "--submission", "startr"], "starter"),
-        (["grade", "--profile", "gpu"], "--profile cpu"),
+        (["grade", "--profile", "gpu", "--replay"], "--profile cpu"),
         (["grade", "--profile", "tpu"], "gpu"),
         (["grade", "--no-such-option"], "No such option"),
         (["marks"], "No such command"),

@@ -120,7 +120,8 @@ def staged_measurement(
 
 def real_measurement(at: Any, *, sizes_bytes: list[int], num_warmup: int, num_timed: int) -> dict[str, torch.Tensor]:
     """measure_bus_bandwidth as it comes: the submission's own ring on the real clock."""
-    return columns_of(at.submission.measure_bus_bandwidth(sizes_bytes, num_warmup=num_warmup, num_timed=num_timed))
+    options = {} if at.device.type == "cpu" else {"device": str(at.device)}
+    return columns_of(at.submission.measure_bus_bandwidth(sizes_bytes, num_warmup=num_warmup, num_timed=num_timed, **options))
 
 
 class Stage:

@@ -100,7 +100,7 @@ def laid_out(x: torch.Tensor, name: str, layout: str) -> torch.Tensor:
         return x.transpose(1, 2).contiguous().transpose(1, 2)
     if layout == "sliced":  # odd strides, an odd start, and neighbours on all sides
         batch, heads, tokens, head_dim = x.shape
-        memory = torch.full((batch, heads + 1, tokens + 3, head_dim + 5), torch.nan, dtype=x.dtype)
+        memory = torch.full((batch, heads + 1, tokens + 3, head_dim + 5), torch.nan, dtype=x.dtype, device=x.device)
         view = memory[:, 1:, 2 : 2 + tokens, 3 : 3 + head_dim]
         return view.copy_(x)
     if layout == "broadcast" and name in ("k", "v"):
@@ -136,7 +136,8 @@ def afterwards(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 def live_storages() -> dict[int, int]:
     """Start and bytes of every storage that a Python object holds."""
     tensors = [each for each in gc.get_objects() if issubclass(type(each), torch.Tensor)]
-    return {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in tensors if tensor.device.type == "cpu"}
+    real = [tensor.untyped_storage() for tensor in tensors if tensor.device.type in ("cpu", "cuda")]
+    return {storage.data_ptr(): storage.nbytes() for storage in real}
 
 
 def gradient_of(leaf: torch.Tensor, name: str) -> torch.Tensor:

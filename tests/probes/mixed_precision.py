@@ -141,7 +141,7 @@ def logits(at: Any, *, policy: str) -> dict[str, Tensor]:
     """A GPT's logits: under the submission's policy, under torch's autocast, and in float64."""
     dtype, tokens = getattr(torch, policy), at.inputs["tokens"]
     answer = {"exact": small_gpt(at).double()(tokens)}
-    with torch.autocast("cpu", dtype=dtype):
+    with torch.autocast(at.device.type, dtype=dtype):
         answer["plain"] = small_gpt(at)(tokens).double()
     cast = at.submission.CastPolicy(dtype)
     for _ in range(2):  # the same policy serves many steps
@@ -153,8 +153,9 @@ def logits(at: Any, *, policy: str) -> dict[str, Tensor]:
 class NoBfloat16(TorchDispatchMode):
     """A device without bf16: an operation that gives or takes one raises. It also notes whether autocast is or was on."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: torch.device) -> None:
         super().__init__()
+        self.device = device
         self.autocasts = False
         self.num_operations = 0
 
@@ -175,7 +176,7 @@ class NoBfloat16(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.num_operations += 1
-        self.autocasts |= torch.is_autocast_enabled("cpu")
+        self.autocasts |= torch.is_autocast_enabled(self.device.type)
         outputs = func(*args, **(kwargs or {}))
         for value in [*args, *(outputs if isinstance(outputs, (tuple, list)) else (outputs,))]:
             if isinstance(value, Tensor) and value.dtype == torch.bfloat16:
@@ -186,7 +187,7 @@ class NoBfloat16(TorchDispatchMode):
 def without_bf16(at: Any, *, steps: bool) -> None:
     """Every operation and a GPT's forward under a float16 policy, or three whole steps, where bfloat16 doesn't exist."""
     tokens, targets = at.inputs["tokens"], at.inputs["targets"]
-    device = NoBfloat16()
+    device = NoBfloat16(at.device)
     with device:
         policy = at.submission.CastPolicy(torch.float16)
         if steps:
@@ -529,7 +530,8 @@ def step_gradients(at: Any, *, policy: str, scale: float | None) -> dict[str, Te
     scaler = None if scale is None else at.submission.DynamicLossScaler(init_scale=scale)
     at.submission.train_step(model, optimizer, tokens, targets, cross_entropy, policy=at.submission.CastPolicy(dtype), scaler=scaler)
     answer = {"ours": torch.cat([each.flatten() for each in optimizer.given])}
-    for name, kind, surroundings in (("plain", torch.float32, torch.autocast("cpu", dtype=dtype)), ("exact", torch.float64, nullcontext())):
+    autocast = torch.autocast(at.device.type, dtype=dtype)
+    for name, kind, surroundings in (("plain", torch.float32, autocast), ("exact", torch.float64, nullcontext())):
         answer[name] = plain_gradients(small_gpt(at, torch.float32).to(kind), tokens, targets, surroundings, scale or 1.0)
     at.report(sizes=[p.numel() for p in model.parameters()], logits=made)
     return answer

@@ -221,18 +221,18 @@ def noisy(at: Any, *, noise: str, in_between: str, way: str = "checkpoint", save
     with torch.no_grad():
         begin(at.seed)
         y_plain = function(x, w)
-    after_plain = peek()
+    after_plain = peek(at)
     begin(at.seed)
     y = run(at, way, function, x, w, save=save)
-    after_forward = peek()
+    after_forward = peek(at)
     if in_between == "draw":
         torch.rand(37)
     elif in_between == "seed":
         torch.manual_seed(5)
-    before_backward = peek()
+    before_backward = peek(at)
     y.backward(at.inputs["dy"])
     return {"y_plain": y_plain, "y": y, "dx": gradient(x, "x"), "dw": gradient(w, "w"), "after_plain": after_plain,
-            "after_forward": after_forward, "before_backward": before_backward, "after_backward": peek()}  # fmt: skip
+            "after_forward": after_forward, "before_backward": before_backward, "after_backward": peek(at)}  # fmt: skip
 
 
 def begin(seed: int) -> None:
@@ -241,11 +241,12 @@ def begin(seed: int) -> None:
     torch.rand(23)
 
 
-def peek() -> Tensor:
-    """The next random numbers, without drawing them."""
-    state = torch.get_rng_state()
-    numbers = torch.rand(4, dtype=torch.float64)
-    torch.set_rng_state(state)
+def peek(at: Any) -> Tensor:
+    """The next random numbers of the device, without drawing them."""
+    generator = torch.cuda if at.device.type == "cuda" else torch.random
+    state = generator.get_rng_state()
+    numbers = torch.rand(4, dtype=torch.float64, device=at.device)
+    generator.set_rng_state(state)
     return numbers
 
 
@@ -259,17 +260,17 @@ def autocasted(at: Any, *, forward: str, backward: str) -> dict[str, Tensor]:
         inside.append(str(y.dtype).removeprefix("torch."))
         return y
 
-    with cast(forward):
+    with cast(at, forward):
         y = at.submission.checkpoint(function, x, w)
-    with cast(backward):
+    with cast(at, backward):
         y.backward(at.inputs["dy"].to(y.dtype))
     at.report(inside=inside)
     return {"dx": gradient(x, "x"), "dw": gradient(w, "w")}
 
 
-def cast(kind: str) -> Any:
-    """An autocast for the CPU by the name of its dtype; "none" is no context at all."""
-    return nullcontext() if kind == "none" else torch.autocast("cpu", dtype=getattr(torch, kind))
+def cast(at: Any, kind: str) -> Any:
+    """An autocast for the device by the name of its dtype; "none" is no context at all."""
+    return nullcontext() if kind == "none" else torch.autocast(at.device.type, dtype=getattr(torch, kind))
 
 
 def without_gradients(at: Any) -> dict[str, Tensor]:

@@ -17,6 +17,7 @@ from tests.laws.rounds import num_rounds
 
 NUM_RANDOM_CASES = 12
 DIGITS = 1e-12  # a formula in fp64: a few roundings, in any order
+FORMULA = "a formula, computed on the host"
 TIMED_DIGITS = 1e-9  # sums of products on the way through virtual time
 
 
@@ -41,7 +42,8 @@ def modelled_seconds(algorithm: str, num_bytes: float, world_size: int, latency_
 def predicted(observe: Any, algorithm: str, cases: dict[str, Array], **case: Any) -> Any:
     """all_reduce_seconds of the submission for each case."""
     return observe(
-        "costs", transport="none", inputs=cases, returns={"seconds": ("float64", (len(cases["num_bytes"]),))}, algorithm=algorithm, **case
+        "costs", transport="none", host=FORMULA, inputs=cases, returns={"seconds": ("float64", (len(cases["num_bytes"]),))},
+        algorithm=algorithm, **case,
     )
 
 
@@ -62,7 +64,8 @@ def judge_costs(observe: Any, algorithm: str, *, world_sizes: Sequence[int], **c
         return drawn
 
     count = NUM_RANDOM_CASES * len(world_sizes)
-    seen = observe("costs", transport="none", inputs=networks, returns={"seconds": ("float64", (count,))}, algorithm=algorithm, **case)
+    seen = observe("costs", transport="none", host=FORMULA, inputs=networks, returns={"seconds": ("float64", (count,))},
+                   algorithm=algorithm, **case)  # fmt: skip
     given = {name: seen.input(name, 0) for name in ("num_bytes", "world_size", "latency_s", "bandwidth_bytes_per_s")}
     seconds = seen.rank(0)["seconds"]
     for start in range(0, count, NUM_RANDOM_CASES):
@@ -88,7 +91,7 @@ def judge_costs(observe: Any, algorithm: str, *, world_sizes: Sequence[int], **c
 
 def judge_refusal(observe: Any, algorithm: str, **case: Any) -> None:
     """A name that isn't in the table raises ValueError."""
-    facts = observe("refusal", transport="none", algorithm=algorithm, **case).facts(0)
+    facts = observe("refusal", transport="none", host=FORMULA, algorithm=algorithm, **case).facts(0)
     if facts.get("raised") == "ValueError":
         return
     seen = f"raises {facts['raised']}" if "raised" in facts else f"returns {facts.get('returned')}"
@@ -138,7 +141,8 @@ def judge_bus_bandwidth(observe: Any, *, world_sizes: Sequence[int], **case: Any
             "world_size": np.asarray(world_sizes, np.int64),
         }
 
-    seen = observe("bandwidths", transport="none", inputs=measured, returns={"bandwidth": ("float64", (len(world_sizes),))}, **case)
+    seen = observe("bandwidths", transport="none", host=FORMULA, inputs=measured,
+                   returns={"bandwidth": ("float64", (len(world_sizes),))}, **case)  # fmt: skip
     given = [seen.input(name, 0).tolist() for name in ("num_bytes", "seconds", "world_size")]
     expected = [sum([num_bytes / n] * 2 * (n - 1)) / seconds for num_bytes, seconds, n in zip(*given, strict=True)]
     for n, got, right in zip(world_sizes, seen.rank(0)["bandwidth"], expected, strict=True):

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from grader.records import ITEMSIZE
-from tests.laws.data_parallel.sentences import broken
+from tests.laws.data_parallel.sentences import NO_DEVICE, broken
 
 
 def run_buckets(observe: Any, cases: Sequence[dict[str, Any]], **case: Any) -> Any:
     """One run of assign_buckets for every case: parameters as (dtype, shape, is trained), and a cap."""
     returns = {f"case_{n}": ("int64", (len(each["parameters"]), 2)) for n, each in enumerate(cases)}
-    return observe("buckets", transport="none", returns=returns, cases=list(cases), **case)
+    return observe("buckets", transport="none", host=NO_DEVICE, returns=returns, cases=list(cases), **case)
 
 
 class Assigned:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from grader.errors import LawBroken
 from grader.records import Message
 
+NO_DEVICE = "it decides on the host what goes where"
+
 
 def broken(seen: str, allowed: str, diagnosis: str, suggestion: str = "", where: str = "") -> LawBroken:
     """A judgement: what was seen, what was expected, what it suggests, what to try."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.laws.data_parallel.sentences import broken
+from tests.laws.data_parallel.sentences import NO_DEVICE, broken
 
 Array = np.ndarray[Any, Any]
 NOBODY = -1  # stands where a rank read nothing
@@ -25,6 +25,7 @@ def run_shards(observe: Any, cases: Sequence[dict[str, Any]], **case: Any) -> An
     return observe(
         "shards",
         transport="none",
+        host=NO_DEVICE,
         returns={f"case_{n}": ("int64", (each["world_size"], lengths[n])) for n, each in enumerate(cases)},
         cases=[each | {"length": length} for each, length in zip(cases, lengths, strict=True)],
         **case,

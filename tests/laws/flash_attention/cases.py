@@ -22,6 +22,7 @@ Layout = Literal["plain", "tokens_first", "sliced", "broadcast", "mixed"]
 HAS_TRITON = find_spec("triton") is not None
 ENOUGH = Limits(cpu_s=60, wall_s=60)  # an interpreted kernel on a slow and busy machine
 LARGE_SCORE = 1e4
+COUNTED = "bytes and races are counted by Triton's interpreter"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +115,8 @@ def run_forward(
         returns |= {f"{name}.first": spec for name, spec in returns.items()}
     seen = observe(
         "forward", inputs=inputs, returns=returns | _left(case, ("q", "k", "v")), function=function, layout=case.layout,
-        num_watched=num_watched, limits=limits, kind=kind or words_for(case), **home(), **case.options(), **more,
+        num_watched=num_watched, limits=limits, kind=kind or words_for(case), host=COUNTED if num_watched else "",
+        **home(), **case.options(), **more,
     )  # fmt: skip
     _refuse_broken_bfloat16(seen, case)
     return seen
@@ -133,7 +135,8 @@ def run_backward(observe: Any, case: Case, function: str, *, limits: Limits = EN
     returns = {"dq": (case.dtype, case.q_shape), "dk": (case.dtype, case.k_shape), "dv": (case.dtype, case.k_shape)}
     seen = observe(
         "backward", inputs=inputs, returns=returns | _left(case, ("q", "k", "v", "do")), function=function, layout=case.layout,
-        limits=limits, kind=kind or words_for(case), **home(), **case.options(), **more,
+        limits=limits, kind=kind or words_for(case), host=COUNTED if more.get("is_watched") else "",
+        **home(), **case.options(), **more,
     )  # fmt: skip
     _refuse_broken_bfloat16(seen, case)
     return seen
