@@ -78,6 +78,9 @@ def take_part(line_socket: socket.socket, *, guarded: bool = True) -> int:
         line.post({"begun": True})
         with device.capped(at.device, order["extra_bytes"] if guarded else None), device.new_tensors_on(at.device, order["submission"]):
             outputs = probe(at, **order["parameters"]) or {}
+        outputs = {name: tensor.detach().cpu() for name, tensor in outputs.items()}
+        if order.get("device") and order["transport"] != "none":
+            leave_together(line)
         answer(line, at, outputs)
         return 0
     except BaseException as raised:
@@ -130,6 +133,14 @@ def join_group(line: Line, transport: str) -> None:
     dist.init_process_group(backend, store=JudgeStore(line), rank=line.rank, world_size=line.world_size)
 
 
+def leave_together(line: Line) -> None:
+    """Return when every rank's probe has returned: NCCL may still read the memory of a rank whose own part is done."""
+    key = "grader: probes that have returned"
+    if int(bytes(line.ask("store_add", key=key, amount=1))) == line.world_size:
+        line.ask("store_set", b"1", key=f"{key}, all")
+    line.ask("store_wait", keys=[f"{key}, all"])
+
+
 def import_submission(folder: Path, files: list[str], given: str) -> types.ModuleType | types.SimpleNamespace:
     """Import the submission's files; they may import each other, and `lm` from the grader's own copy."""
     sys.path[:0] = [str(folder), given]
@@ -170,7 +181,7 @@ def answer(line: Line, at: Context, outputs: dict[str, torch.Tensor]) -> None:
 
     specs, parts = [], []
     for name, tensor in outputs.items():
-        flat = tensor.detach().cpu().contiguous()
+        flat = tensor.contiguous()
         if flat.numel() == 1:  # of a single element any stride counts as contiguous, but not for a view of another dtype
             flat = flat.clone(memory_format=torch.contiguous_format)
         specs.append([name, str(flat.dtype).removeprefix("torch."), list(flat.shape)])

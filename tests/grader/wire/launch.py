@@ -38,13 +38,14 @@ class Ranks:
     def __init__(self) -> None:
         self._zygote = Zygote()
 
-    def run(self, request: Request, file: str, policy: Policy | None = None) -> Outcome:
-        """The outcome of `request` with `submission/<file>` as the student's code."""
+    def run(self, request: Request, file: str, policy: Policy | None = None, transport: str = "") -> Outcome:
+        """The outcome of `request` with `submission/<file>` as the student's code. `transport`: what the ranks themselves bring up."""
         openings: list[tuple[Any, list[Any]]] = []
         for rank in range(request.world_size):
             tensors = {name: request.input_of(name, rank) for name in request.inputs}
             order = {
-                "rank": rank, "world_size": request.world_size, "transport": request.network.transport, "seed": 0, "probe": request.probe,
+                "rank": rank, "world_size": request.world_size, "transport": transport or request.network.transport, "seed": 0,
+                "probe": request.probe,
                 "parameters": request.parameters, "extra_bytes": request.limits.extra_bytes, "probes": str(HERE / "probes.py"),
                 "submission": str(SUBMISSION), "files": [file], "given": "", "debug": "",
                 "inputs": [[name, tensor.dtype, list(tensor.shape)] for name, tensor in tensors.items()],
