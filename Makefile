@@ -1,6 +1,6 @@
 # One command for a student: make grade. All the others: make help.
 .DEFAULT_GOAL := help
-.PHONY: help setup grade watch test check selfcheck starter mutants exploits soak bench report data release site FORCE
+.PHONY: help setup grade gpu watch test check selfcheck starter mutants exploits soak gpusoak sanitize bench report data release site FORCE
 
 # Given on the command line only: a variable K or OUT of the shell is somebody else's.
 A          =
@@ -26,7 +26,7 @@ help: ## this table
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
 	@echo
 	@echo '  A           assignments by name or number; all if empty      SUBMISSION  the folder to grade'
-	@echo '  PROFILE     gpu adds what only a GPU can show                OUT         where the report is written'
+	@echo '  PROFILE     gpu judges the same laws on GPUs as well         OUT         where the report is written'
 	@echo '  K           only tests whose name contains this              PYTHON      which Python makes .venv'
 	@echo '  TIMES       how often soak grades and kills; 50'
 
@@ -41,6 +41,9 @@ $(STAMP): pyproject.toml grader/install.py $(wildcard grader/constraints/*.txt) 
 
 grade: $(STAMP) ## grade SUBMISSION: marks, and what to do next
 	@$(PY) -m grader.cli grade $(CHOICE) --submission "$(SUBMISSION)" --profile "$(PROFILE)" --out "$(OUT)" $(ONLY)
+
+gpu: $(STAMP) ## add the GPU stage to the marks in OUT, where a GPU is
+	@$(PY) -m grader.cli gpu --out "$(OUT)"
 
 watch: ## grade again whenever a file is saved
 	$(call NOT_YET,grading again whenever a file is saved)
@@ -70,6 +73,12 @@ exploits: ## run dishonest submissions
 soak: $(STAMP) ## grade TIMES times, half of them on a busy machine; kill the grader TIMES times
 	@$(PY) -m tests.soak.grading --times $(TIMES) $(CHOICE)
 	@$(PY) -m tests.soak.killed --times $(TIMES)
+
+gpusoak: $(STAMP) ## solutions and sampled mutants on this machine's GPUs; nothing may be left there
+	@$(PY) -m tests.soak.gpu_profile --steps cpu,trial,gpu,mutants,user --out .grade/gpusoak $(CHOICE)
+
+sanitize: $(STAMP) ## the kernels of SUBMISSION under compute-sanitizer (needs a GPU and CUDA's toolkit)
+	@$(PY) -m tests.soak.sanitize --submission "$(SUBMISSION)"
 
 bench: $(STAMP) ## measure a check beside torch.multiprocessing.spawn, in one run
 	@$(PY) -m pytest tests/benchmarks --benchmark-only $(ONLY)

@@ -81,7 +81,7 @@ JOBS = click.option(
 @commands.command()
 @ASSIGNMENT
 @click.option("--submission", type=click.Path(path_type=Path), default=Path("starter"), show_default=True, help="The folder to grade.")
-@click.option("--profile", type=click.Choice(["cpu", "gpu"]), default="cpu", show_default=True, help="gpu adds what only a GPU can show.")
+@click.option("--profile", type=click.Choice(["cpu", "gpu"]), default="cpu", show_default=True, help="gpu judges on GPUs as well.")
 @OUT
 @click.option("--replay", is_flag=True, help="Judge what the run folder has stored; start no rank.")
 @KEYWORD

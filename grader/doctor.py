@@ -15,8 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
+from grader import devices
 from grader.errors import MachineError, SubmissionError
+from grader.gpu_trial import trial
 from grader.observe.observer import Observer
+from grader.observe.profile import GpuProfile
 from grader.pipeline import ISOLATION, opened_runs
 from grader.records import Assignment, GiB, Submission, Transport, digest
 from grader.report.page import Page
@@ -49,7 +52,7 @@ def examine() -> list[Check]:
     packages = [_package(name, least, below) for name, (least, below) in PACKAGES.items()]
     checks = [_python(), *packages, _cores(), _disk(), _gpu(), _namespaces()]
     if any(check.name == "torch" and check.ok for check in checks):
-        checks += two_ranks()
+        checks += [*two_ranks(), *_ranks_on_gpus()]
     return [*checks, Check("isolation", True, ISOLATION)]
 
 
@@ -128,8 +131,21 @@ def _disk() -> Check:
 
 
 def _gpu() -> Check:
-    driver = Path("/proc/driver/nvidia/version")
-    return Check("GPU", True, driver.read_text().splitlines()[0] if driver.is_file() else "none, and none is needed")
+    gpus = devices.found()
+    if not gpus:
+        return Check("GPU", True, "none, and none is needed")
+    told = devices.facts(gpus)
+    seen = f"{told['gpus']}, driver {told['gpu_driver']}, {int(told['gpu_memory_bytes']) / GiB:.0f} GiB each"
+    return Check("GPU", True, seen + "".join(f"; {tenant}" for tenant in devices.tenants()))
+
+
+def _ranks_on_gpus() -> Iterator[Check]:
+    """What the GPU profile stands on; a machine without GPUs has nothing to try."""
+    gpus = devices.found()
+    if gpus:
+        trouble = trial(GpuProfile(gpus))
+        advice = "Grade with --profile cpu until this is mended."
+        yield Check("ranks, NCCL", not trouble, trouble or f"{len(gpus)} add a tensor as they should", advice, is_needed=False)
 
 
 def _namespaces() -> Check:
