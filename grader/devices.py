@@ -73,7 +73,7 @@ def facts(gpus: tuple[Gpu, ...]) -> dict[str, str]:
 def tenants() -> tuple[Tenant, ...]:
     """Every process on a GPU. In a container nvidia-smi may show none, or numbers of another namespace: then `is_ours` is False."""
     rows = (row for row in _query("--query-compute-apps=pid,gpu_uuid,used_memory") if len(row) == 3 and row[0].isdigit())
-    return tuple(Tenant(int(pid), uuid, used if used.isalpha() else f"{used} MiB", _is_ours(int(pid))) for pid, uuid, used in rows)
+    return tuple(Tenant(int(pid), uuid, f"{used} MiB" if used.isdigit() else "memory", _is_ours(int(pid))) for pid, uuid, used in rows)
 
 
 def left_behind(before: tuple[Tenant, ...]) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ def add_gpu_stage(
     if trouble:
         return replace(report, waits_for=("gpu",), provisional=True, notes=(*report.notes, f"{WAITING} ({trouble})"))
     laws = [law.id for law in _laws(report) if law.verdict == "passed"]
-    with taken_in(path, assignments, runs) as observer:
+    with taken_in(path, assignments, runs, profile.flavours) as observer:
         if digest(canonical({name: submission.hash for name, submission in observer.submissions.items()})) != report.submission:
             raise UsageError(f"{path} is not what the CPU's marks are about: a file has changed since. Grade it again.")
         judged = judge_on_gpus(course, assignments, observer, profile, laws=laws, keyword=keyword, progress=progress, told=told)

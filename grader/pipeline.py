@@ -96,8 +96,9 @@ def opened_runs(root: Path, out: Path | None, *, replay: bool = False) -> Iterat
 
 
 @contextmanager
-def taken_in(path: Path, assignments: Sequence[Assignment], runs: Runs) -> Iterator[Observer]:
-    """An observer of the submission at `path` to `assignments`; the private copies are gone afterwards.
+def taken_in(path: Path, assignments: Sequence[Assignment], runs: Runs, flavours: Sequence[str] = ()) -> Iterator[Observer]:
+    """An observer of the submission at `path` to `assignments`; the private copies are gone afterwards. `flavours`: of the ranks that will be asked for; (): those that
+    the assignments name.
 
     Raises UsageError if there is no such folder.
     """
@@ -109,7 +110,7 @@ def taken_in(path: Path, assignments: Sequence[Assignment], runs: Runs) -> Itera
     shutil.rmtree(copies, ignore_errors=True)
     try:
         submissions = {each.name: intake(each, path, into=copies / each.name) for each in assignments}
-        for flavour in dict.fromkeys(flavour for each in assignments for flavour in each.flavours):
+        for flavour in flavours or dict.fromkeys(flavour for each in assignments for flavour in each.flavours):
             runs.prepare(flavour)
         yield Observer(runs, {each.name: each for each in assignments}, submissions)
     finally:

@@ -23,6 +23,11 @@ class GpuProfile:
     gpus: tuple[Gpu, ...]
     device: str = "cuda"
 
+    @property
+    def flavours(self) -> tuple[str, ...]:
+        """The processes that requests need, begun ahead; () as on the CPU."""
+        return ("cuda",) if self.device == "cuda" else ()
+
     def on_gpu(self, assignment: Assignment, request: Request, *, host: str = "") -> Request:
         """The same observation on GPUs. Raises NotOnThisProfile with the reason why a case keeps its CPU verdict."""
         reason = assignment.host_only or host or self._why_not(request)

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 START_DEADLINE_S = 120.0  # importing torch takes 2-4 s; a cold disk much more
 FROM_OUTSIDE = (
     "PATH", "TMPDIR", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE",
-    "CUDA_HOME", "TRITON_PTXAS_PATH", "TRITON_LIBCUDA_PATH", "CC",
+    "CUDA_HOME", "TRITON_PTXAS_PATH", "TRITON_LIBCUDA_PATH", "CC", "CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH",  # Triton compiles C too
 )  # fmt: skip
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")  # a fork copies no thread pools
 
