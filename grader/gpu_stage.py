@@ -56,20 +56,25 @@ def add_gpu_stage(
     keyword: str | None = None,
     progress: Progress | None = None,
     told: Told = lambda sentence: None,
+    ranks_at_once: int | None = None,
     is_tried: bool = False,
 ) -> Report:
     """`report` with the verdicts of the GPU stage in it. Without a GPU that works: `report`, which then says what it waits for.
+
+    ranks_at_once  how many ranks of several observations may run side by side; None: RANKS_PER_GPU on each GPU
+    is_tried       the caller knows that the GPUs work
 
     Raises UsageError if the files at `path` are not those that `report` is about.
     """
     trouble = "" if is_tried else trial(profile)
     if trouble:
-        return replace(report, waits_for=("gpu",), provisional=True, notes=(*report.notes, f"{WAITING} ({trouble})"))
+        return replace(report, waits_for=("gpu",), provisional=True, notes=(*_notes_before(report), f"{WAITING} ({trouble})"))
     laws = [law.id for law in _laws(report) if law.verdict == "passed"]
     with taken_in(path, assignments, runs, profile.flavours) as observer:
         if digest(canonical({name: submission.hash for name, submission in observer.submissions.items()})) != report.submission:
             raise UsageError(f"{path} is not what the CPU's marks are about: a file has changed since. Grade it again.")
-        judged = judge_on_gpus(course, assignments, observer, profile, laws=laws, keyword=keyword, progress=progress, told=told)
+        judged = judge_on_gpus(course, assignments, observer, profile, laws=laws, keyword=keyword, ranks_at_once=ranks_at_once,
+                               progress=progress, told=told)  # fmt: skip
     return merge(assignments, report, judged, profile)
 
 
@@ -119,7 +124,7 @@ def merge(assignments: Sequence[Assignment], report: Report, judged: Judged, pro
         possible=sum(mark.possible for mark in marks),
         assignments=marks,
         provisional=is_provisional(assignments, marks, has_hidden),
-        notes=(*report.notes, *_notes(judged, profile)),
+        notes=(*_notes_before(report), *_notes(judged, profile)),
         environment=report.environment | _where(profile),
         wall_s=report.wall_s + judged.wall_s,
         interrupted=report.interrupted or judged.interrupted,
@@ -145,6 +150,11 @@ def _on_gpu(verdict: CaseVerdict) -> CaseVerdict:
 
 def _is_unselected(case: CaseVerdict) -> bool:
     return case.message is not None and case.message == Message(seen=NOT_SELECTED)
+
+
+def _notes_before(report: Report) -> list[str]:
+    """Its notes, but for the one that this stage is still to come."""
+    return [note for note in report.notes if not note.startswith(WAITING)]
 
 
 def _notes(judged: Judged, profile: GpuProfile) -> list[str]:

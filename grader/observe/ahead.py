@@ -97,15 +97,14 @@ class Ahead:
         for flavour in {each.request.flavour for each in wanted.values()}:
             self.runs.ready(flavour)
         places = Places(self.gpus, self.ranks_at_once)
-        with ThreadPoolExecutor(max(1, self.ranks_at_once)) as pool:
+        pool = ThreadPoolExecutor(max(1, self.ranks_at_once), "observations")
+        try:
             running = {pool.submit(self._run_one, key, each, places): key for key, each in wanted.items()}
-            try:
-                for number, future in enumerate(as_completed(running), 1):
-                    self._keep(running[future], wanted[running[future]], future)
-                    self.told(f"{number} of {len(wanted)} observations on GPUs")
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+            for number, future in enumerate(as_completed(running), 1):
+                self._keep(running[future], wanted[running[future]], future)
+                self.told(f"{number} of {len(wanted)} observations on GPUs")
+        finally:  # after Ctrl-C nobody waits: what still runs ends with `runs`
+            pool.shutdown(wait=False, cancel_futures=True)
         return len(wanted)
 
     def _run_one(self, key: str, wanted: Wanted, places: Places) -> Outcome | None:

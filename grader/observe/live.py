@@ -38,12 +38,15 @@ class Runs:
     replay: bool = False
     _zygotes: dict[str, Zygote] = field(default_factory=dict)
     _environment: str = ""
+    _is_closed: bool = False
     _mine: threading.RLock = field(default_factory=threading.RLock)  # two threads may ask: the judge's and the one that looks ahead
     _under_way: dict[str, threading.Lock] = field(default_factory=dict)  # by key: equal requests share one run
 
     def prepare(self, flavour: str = "torch") -> None:
         """Begin importing torch in the background."""
         with self._mine:
+            if self._is_closed:
+                raise MachineError("every process has been ended: nothing more is run")
             if not self.replay and flavour not in self._zygotes:
                 self._zygotes[flavour] = Zygote(flavour)
 
@@ -85,7 +88,8 @@ class Runs:
         self._zygotes[flavour].wait_ready()
 
     def close(self) -> None:
-        """End every process."""
+        """End every process, and with them whatever other threads still run."""
+        self._is_closed = True
         for zygote in self._zygotes.values():
             zygote.close()
         self._zygotes.clear()
@@ -102,6 +106,8 @@ class Runs:
             try:
                 return run_once(zygote, request, openings)
             except MachineError:
+                if self._is_closed:
+                    raise
                 # The zygote or the supervisor died. Once may be the machine; twice on one request is the submission's doing.
                 self._replace_dead(zygote)
                 self._zygotes[request.flavour].wait_ready()  # if this fails too, it is the machine's fault after all

@@ -101,13 +101,15 @@ def gpu(options: argparse.Namespace, name: str) -> dict[str, Any]:
     with opened_runs(course.root, options.out) as runs:
         if (before / "report.json").exists():
             report = add_gpu_stage(
-                course, read(before), ROOT / "solutions", assignments, profile=profile_of(options), runs=runs, told=told, is_tried=True
-            )
+                course, read(before), ROOT / "solutions", assignments, profile=profile_of(options), runs=runs, told=told,
+                ranks_at_once=options.ranks_at_once, is_tried=True,
+            )  # fmt: skip
             write_all(report, options.out)
             return account(report) | {"notes": report.notes}
         with taken_in(ROOT / "solutions", assignments, runs, profile_of(options).flavours) as observer:
             laws = [law.id for each in assignments for law in each.laws()]
-            judged = judge_on_gpus(course, assignments, observer, profile_of(options), laws=laws, told=told)
+            judged = judge_on_gpus(course, assignments, observer, profile_of(options), laws=laws, told=told,
+                                   ranks_at_once=options.ranks_at_once)  # fmt: skip
     bad = [verdict for verdict in judged.verdicts if verdict.outcome != "passed"]
     return {"ok": not bad, "cases": len(judged.verdicts), "runs": judged.num_observations, "wall_s": round(judged.wall_s, 1),
             "kept": dict(judged.kept), "laws": len({verdict.law for verdict in judged.verdicts}), "left": judged.left,
@@ -143,7 +145,8 @@ def in_a_process(options: argparse.Namespace, step: str, name: str, out: Path) -
     """The step on one assignment; killed with all that it started when its time is over."""
     command = [sys.executable, "-m", "tests.soak.gpu_profile", "--one", step, "--assignment", name,
                "--out", str(out), "--cpu", str(options.cpu),
-               "--mutants", str(options.mutants), "--seed", str(options.seed), "--pretend", str(options.pretend)]  # fmt: skip
+               "--mutants", str(options.mutants), "--seed", str(options.seed), "--pretend", str(options.pretend),
+               *(["--ranks-at-once", str(options.ranks_at_once)] if options.ranks_at_once else [])]  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
     began_s = time.monotonic()
     with (out / "log.txt").open("w") as log:
@@ -256,6 +259,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--mutants", type=int, default=4, help="how many of each assignment's are judged on GPUs")
     parser.add_argument("--limit-s", type=float, default=300.0, help="of one step on one assignment")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--ranks-at-once", type=int, default=None, help="ranks side by side [default: four on each GPU]")
     parser.add_argument("--pretend", type=int, default=0)
     parser.add_argument("--one", choices=sorted(STEPS), help=argparse.SUPPRESS)
     parser.add_argument("--cpu", type=Path, default=None, help="the folder with the CPU's marks [default: --out]")
