@@ -97,8 +97,9 @@ def opened_runs(root: Path, out: Path | None, *, replay: bool = False) -> Iterat
 
 @contextmanager
 def taken_in(path: Path, assignments: Sequence[Assignment], runs: Runs, flavours: Sequence[str] = ()) -> Iterator[Observer]:
-    """An observer of the submission at `path` to `assignments`; the private copies are gone afterwards. `flavours`: of the ranks that will be asked for; (): those that
-    the assignments name.
+    """An observer of the submission at `path` to `assignments`; the private copies are gone afterwards.
+
+    flavours  of the ranks that will be asked for, begun ahead; (): those that the assignments name
 
     Raises UsageError if there is no such folder.
     """
