@@ -20,6 +20,7 @@ from grader.observe.live import Runs
 from grader.records import Assignment, Outcome, Request, Submission
 
 STALLS = frozenset({"deadlock", "cpu_limit", "silent", "idle"})  # faults that cost seconds each time they are met
+TOLD_EVERY = 10  # observations
 Told = Callable[[str], None]
 
 
@@ -102,7 +103,8 @@ class Ahead:
             running = {pool.submit(self._run_one, key, each, places): key for key, each in wanted.items()}
             for number, future in enumerate(as_completed(running), 1):
                 self._keep(running[future], wanted[running[future]], future)
-                self.told(f"{number} of {len(wanted)} observations on GPUs")
+                if number % TOLD_EVERY == 0 or number == len(wanted):
+                    self.told(f"{number} of {len(wanted)} observations on GPUs")
         finally:  # after Ctrl-C nobody waits: what still runs ends with `runs`
             pool.shutdown(wait=False, cancel_futures=True)
         return len(wanted)

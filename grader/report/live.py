@@ -38,8 +38,9 @@ class LiveProgress:
         self._bar.stop()
 
     def started(self, num_cases: int) -> None:
-        """Collection is over and `num_cases` are going to be judged."""
-        self._bar.update(self._task, total=num_cases)
+        """Collection is over and `num_cases` are going to be judged; once for each pass of the judge."""
+        self._num_failed = 0
+        self._bar.update(self._task, total=num_cases, completed=0, failed="")
 
     def judging(self, law: str) -> None:
         """A case of `law` begins; narrow pages see the end of its name."""

@@ -28,6 +28,7 @@ ENVIRONMENT = {
     "TORCH_NCCL_ENABLE_MONITORING": "0",  # its thread would ask the judge's store without end; the judge watches for hangs himself
     "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
 }
+HANDLERS = ("__torch_function__", "__torch_dispatch__")
 SLACK_BYTES = 64 * MiB  # the allocator takes memory from the driver in pieces of up to 20 MiB
 
 
@@ -75,16 +76,16 @@ class NewTensors(TorchFunctionMode):
         return func(*args, **kwargs)
 
     def _is_called_by_submission(self) -> bool:
-        """Whether the innermost frame outside torch, and outside this file, is the student's."""
-        frame = sys._getframe(2)
+        """Whether the innermost frame outside torch is the student's. A mode of the student's only hands on what its caller makes."""
+        frame, is_mine = sys._getframe(2), False
         while frame is not None:
             path = frame.f_code.co_filename
             if path.startswith(self._folder):
-                return True
-            if not path.startswith(self._torch) and path != __file__:
-                return False
+                is_mine = frame.f_code.co_name not in HANDLERS
+            elif not path.startswith(self._torch) and path != __file__:
+                break
             frame = frame.f_back  # type: ignore[assignment]
-        return False
+        return is_mine
 
 
 @contextlib.contextmanager

@@ -83,12 +83,13 @@ def test_a_test_that_has_met_a_time_out_is_not_run_again(monkeypatch: pytest.Mon
         ask(case("test_b"), "same")
 
 
-def test_nothing_outlives_an_interruption(runs: Runs) -> None:
+def test_nothing_outlives_an_interruption(monkeypatch: pytest.MonkeyPatch, runs: Runs) -> None:
     """Ctrl-C while an endless run is under way: `run` is left at once, and closing the runs ends the thread that waits for it."""
 
     def interrupt(sentence: str) -> None:
         raise KeyboardInterrupt
 
+    monkeypatch.setattr("grader.observe.ahead.TOLD_EVERY", 1)
     ahead, case = opened(runs, interrupt)
     for function in ("endless", "same"):
         with pytest.raises(NotRunYet):

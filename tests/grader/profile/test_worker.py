@@ -27,12 +27,27 @@ def remembers(x):
 
 def through_torch():
     return torch.nn.Linear(2, 2).weight
+
+class Policy(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return hand_on(func, args, kwargs or {})
+
+def hand_on(func, args, kwargs):
+    return func(*args, **kwargs)
+
+def forgets_under_its_policy():
+    with Policy():
+        return torch.zeros(2)
 """
 PROBE = """
 import torch
 
 def made():
     return torch.zeros(2), torch.nn.Linear(2, 2).weight, torch.ones(2, device="cpu")
+
+def under_a_policy(submission):
+    with submission["Policy"]():
+        return torch.zeros(2), torch.nn.Linear(2, 2).weight, submission["forgets_under_its_policy"]()
 
 def given(submission):
     return submission["forgets"](), submission["remembers"](torch.ones(1)), submission["through_torch"]()
@@ -63,6 +78,13 @@ def test_a_device_that_the_student_forgot_stays_forgotten(modules: dict[str, Any
     """A forgotten `device=` is the student's mistake on a GPU, also behind a module of torch's; the probe's argument is not."""
     with NewTensors(META, modules["folder"]):
         assert [tensor.device.type for tensor in modules["probe"]["given"](modules["submission"])] == ["cpu", "meta", "cpu"]
+
+
+def test_a_mode_of_the_students_hands_on_what_others_make(modules: dict[str, Any]) -> None:
+    """A casting policy stands between the probe and torch; who made a tensor is still told apart."""
+    with NewTensors(META, modules["folder"]):
+        made = modules["probe"]["under_a_policy"](modules["submission"])
+        assert [tensor.device.type for tensor in made] == ["meta", "meta", "cpu"]
 
 
 def test_on_the_host_nothing_stands_between_probe_and_torch() -> None:
