@@ -229,6 +229,8 @@ def cut(whole: Tensor, dim: int, group: Group, *, pad: bool = False) -> nn.Param
 class ColumnParallelLinear(nn.Module):
     """A linear layer of which each rank computes an N-th of the outputs (columns of Wᵀ, rows of nn.Linear's weight)."""
 
+    is_entered = False  # True on layers that share an input: it has been through f, or the gather, before it came here
+
     def __init__(self, linear: nn.Linear, group: Group = None, *, gather_output: bool = False,
                  sequence_parallel: bool = False, pad: bool = False) -> None:  # fmt: skip
         """Cut `linear`: weight (out/N, in) and bias (out/N) or None; ValueError where N doesn't divide the outputs and `pad` is off.
@@ -246,8 +248,9 @@ class ColumnParallelLinear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return this rank's outputs (…, out/N), or all of them with gather_output."""
         # region solution column_forward
-        whole_x = all_gather_sequence(x, self.group) if self.sequence_parallel else copy_to_tensor_parallel(x, self.group)
-        y = F.linear(whole_x, self.weight, self.bias)
+        if not self.is_entered:
+            x = all_gather_sequence(x, self.group) if self.sequence_parallel else copy_to_tensor_parallel(x, self.group)
+        y = F.linear(x, self.weight, self.bias)
         return gather_from_tensor_parallel(y, self.group) if self.gather_output else y
         # endregion
 
@@ -425,10 +428,14 @@ def parallelize(gpt: GPT, group: Group = None, *, sequence_parallel: bool = Fals
     for block in gpt.blocks:
         # qkv's rows are laid out group by group, so a contiguous slice is a complete attention with fewer heads: no communication inside.
         block.attention.qkv, block.attention.out = column(block.attention.qkv), row(block.attention.out)
-        # gate and up are cut at the same places, so their product is local, too.
-        if block.mlp.gate is not None:
-            block.mlp.gate = column(block.mlp.gate)
         block.mlp.up, block.mlp.down = column(block.mlp.up), row(block.mlp.down)
+        if block.mlp.gate is not None:
+            # gate and up are cut at the same places, so their product is local. They share an input, and f stands once before both:
+            # behind two f's the same gradient would be summed over the ranks in two halves.
+            block.mlp.gate = column(block.mlp.gate)
+            block.mlp.gate.is_entered = block.mlp.up.is_entered = True
+            enter = all_gather_sequence if sequence_parallel else copy_to_tensor_parallel
+            block.mlp.register_forward_pre_hook(lambda _, inputs: enter(inputs[0], group))
 
     head = column(gpt.head, pad=True)
     gpt.token_embedding = VocabParallelEmbedding(gpt.token_embedding, group, sequence_parallel=sequence_parallel)
@@ -481,6 +488,6 @@ def clip_grad_norm_(parameters: Iterable[nn.Parameter], max_norm: float, group: 
     norm = (summed(of_parts, group) + of_wholes).sqrt()
     scale = (max_norm / (norm + 1e-6)).clamp(max=1.0)  # on the device: reading it would make the CPU wait
     for parameter in with_gradient:
-        parameter.grad.mul_(scale.to(parameter.grad.dtype))
+        parameter.grad.mul_(scale)
     return norm
     # endregion

@@ -171,6 +171,8 @@ def cut(whole: Tensor, dim: int, group: Group, *, pad: bool = False) -> nn.Param
 class ColumnParallelLinear(nn.Module):
     """A linear layer of which each rank computes an N-th of the outputs (columns of Wᵀ, rows of nn.Linear's weight)."""
 
+    is_entered = False  # True on layers that share an input: it has been through f, or the gather, before it came here
+
     def __init__(self, linear: nn.Linear, group: Group = None, *, gather_output: bool = False,
                  sequence_parallel: bool = False, pad: bool = False) -> None:  # fmt: skip
         """Cut `linear`: weight (out/N, in) and bias (out/N) or None; ValueError where N doesn't divide the outputs and `pad` is off.

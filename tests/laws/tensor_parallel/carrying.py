@@ -14,9 +14,14 @@ def broken(seen: str, allowed: str, diagnosis: str, suggestion: str = "", where:
     return LawBroken(Message(seen=seen, allowed=allowed, where=where, diagnosis=diagnosis, suggestion=suggestion))
 
 
-def members_of(seen: Any) -> list[int]:
-    """The global ranks that take part."""
-    return seen.request.parameters.get("members") or list(range(seen.world_size))
+def groups_of(seen: Any) -> list[list[int]]:
+    """The groups that work side by side, by their global ranks."""
+    return seen.request.parameters.get("groups") or [list(range(seen.world_size))]
+
+
+def group_of(seen: Any, rank: int) -> list[int]:
+    """The group to which a rank belongs."""
+    return next(members for members in groups_of(seen) if rank in members)
 
 
 def carried(event: Event) -> float:
@@ -47,13 +52,13 @@ def all_reduced(num_bytes: float, n: int) -> float:
 def calls_in(seen: Any, rank: int, phase: str) -> tuple[float, str]:
     """-> (bytes carried by the calls of one rank in one phase, the calls in words)."""
     calls = seen.wire.calls(rank, phase=phase)
-    words = ", ".join(f"{call.op} {call.dtype}{list(call.shape)}{f' ({call.at})' if call.at else ''}" for call in calls) or "nothing is called"
-    return sum(carried(call) for call in calls), words
+    words = [f"{call.op} {call.dtype}{list(call.shape)}{f' ({call.at})' if call.at else ''}" for call in calls]
+    return sum(carried(call) for call in calls), ", ".join(words) or "nothing is called"
 
 
 def judge_carried(seen: Any, phase: str, *, least: float, most: float, why: str, suggestion: str = "") -> None:
-    """Every member's calls in `phase` carry `least` to `most` bytes; why: what these bytes are."""
-    for rank in members_of(seen):
+    """Every rank's calls in `phase` carry `least` to `most` bytes; why: what these bytes are."""
+    for rank in range(seen.world_size):
         got, words = calls_in(seen, rank, phase)
         if least - 1e-6 <= got <= most + 1e-6:
             continue
@@ -61,7 +66,7 @@ def judge_carried(seen: Any, phase: str, *, least: float, most: float, why: str,
         allowed = f"{most:g}" if math.isclose(least, most) else f"{least:g} to {most:g}"
         ratio = f"That is {got / bound:.4g} times the bytes" if bound else "Nothing should travel here"
         raise broken(
-            f"{phase}: rank {rank} of {len(members_of(seen))} has {got:g} bytes carried: {words}.",
+            f"{phase}: rank {rank} of {seen.world_size} has {got:g} bytes carried: {words}.",
             f"Expected: {allowed} bytes, {why}.",
             f"{ratio}: {'too little to do what was asked' if got < least else 'more travels than is needed'}.",
             suggestion or "Which collective does the table of section 3 name for this pass, and of which tensor?",
@@ -69,11 +74,10 @@ def judge_carried(seen: Any, phase: str, *, least: float, most: float, why: str,
 
 
 def judge_clean(seen: Any, phases: list[str], dtype: str) -> None:
-    """What travels in these phases has this dtype, is contiguous, and goes through the members' group."""
-    members = tuple(members_of(seen))
+    """What travels in these phases has this dtype, is contiguous, and goes through the group given."""
     for phase in phases:
         for event in seen.events(phase=phase, kind="issue"):
-            where = f" ({event.at})" if event.at else ""
+            where, members = f" ({event.at})" if event.at else "", tuple(group_of(seen, event.rank))
             if event.facts.get("strided"):
                 raise broken(
                     f"{phase}: rank {event.rank} hands {event.op} a tensor that isn't contiguous{where}.",

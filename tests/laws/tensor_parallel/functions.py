@@ -10,8 +10,7 @@ import numpy as np
 
 from grader.errors import CourseError
 from grader.numerics import Hints, assert_close, assert_equal, sum_bound
-from grader.records import ITEMSIZE
-from tests.laws.tensor_parallel.carrying import all_reduced, broken, judge_carried, judge_clean, members_of
+from tests.laws.tensor_parallel.carrying import all_reduced, broken, group_of, groups_of, judge_carried, judge_clean
 
 Array = np.ndarray[Any, Any]
 PAIRS = {
@@ -36,10 +35,10 @@ def swapped(array: Array, layout: str) -> Array:
 
 def run_functions(
     observe: Any, world_size: int, part: tuple[int, ...], *, dtype: str = "float32", layout: str = "plain", dim: int | None = None,
-    names: Sequence[str] = ALL, members: list[int] | None = None, **case: Any,
+    names: Sequence[str] = ALL, groups: list[list[int]] | None = None, **case: Any,
 ) -> Any:  # fmt: skip
     """All functions in one run. part: the shape of a rank's part; the whole has N times as much along the dim that is cut."""
-    n = len(members) if members else world_size
+    n = len(groups[0]) if groups else world_size
     shapes = {}
     for name in names:
         axis = (1 if dim is None else dim) if name.endswith("sequence") else len(part) - 1
@@ -58,7 +57,7 @@ def run_functions(
     for name, (x, y) in shapes.items():
         returns |= {f"{prefix}/{name}": (dtype, x) for prefix in ("dx", "x after")}
         returns |= {f"{prefix}/{name}": (dtype, y) for prefix in ("y", "gradient after")}
-    words = {key: value for key, value in {"dim": dim, "members": members}.items() if value is not None}
+    words = {key: value for key, value in {"dim": dim, "groups": groups}.items() if value is not None}
     words |= {} if layout == "plain" else {"layout": layout}
     return observe("functions", world_size=world_size, inputs=inputs, returns=returns, names=list(names), **words, **case)
 
@@ -86,16 +85,17 @@ def expected(name: str, arrays: list[Array], place: int, axis: int, *, backward:
 
 
 def judge_values(seen: Any, names: Sequence[str] = ALL) -> None:
-    """Every member's outputs and gradients."""
-    members, case = members_of(seen), seen.request.parameters
+    """Every rank's outputs and gradients."""
+    case = seen.request.parameters
     layout = case.get("layout", "plain")
     for name in names:
-        spec = seen.request.return_of(f"y/{name}", members[0])
+        spec = seen.request.return_of(f"y/{name}", 0)
         axis = case.get("dim", 1) if name.endswith("sequence") else len(spec.shape) - 1
         for what, prefix, backward in (("the output", "x", False), ("the gradient of the input", "gradient", True)):
-            arrays = [swapped(seen.input(f"{prefix}/{name}", rank), layout).astype(np.float64) for rank in members]
-            for place, rank in enumerate(members):
-                judge_one(seen, name, what, arrays, place, rank, axis, backward=backward, dtype=spec.dtype)
+            for members in groups_of(seen):
+                arrays = [swapped(seen.input(f"{prefix}/{name}", rank), layout).astype(np.float64) for rank in members]
+                for place, rank in enumerate(members):
+                    judge_one(seen, name, what, arrays, place, rank, axis, backward=backward, dtype=spec.dtype)
 
 
 def judge_one(
@@ -125,17 +125,18 @@ def judge_untouched(seen: Any, names: Sequence[str] = ALL) -> None:
         for prefix, what in (("x", "the input"), ("gradient", "the incoming gradient")):
             for rank in range(seen.world_size):
                 before = swapped(seen.input(f"{prefix}/{name}", rank), layout)
-                hints = Hints(suggestion=f"{what.capitalize()} is written to: an all_reduce works in place, so give it a copy.")
-                assert_equal(seen.rank(rank)[f"{prefix} after/{name}"], before, what=f"{name}: {what} of rank {rank} afterwards", hints=hints)
+                after, words = seen.rank(rank)[f"{prefix} after/{name}"], f"{name}: {what} of rank {rank} afterwards"
+                suggestion = f"{what.capitalize()} is written to: an all_reduce works in place, so give it a copy."
+                assert_equal(after, before, what=words, hints=Hints(suggestion=suggestion))
 
 
 def judge_volume(seen: Any, names: Sequence[str] = ALL) -> None:
     """Section 3's table."""
-    n, members = len(members_of(seen)), members_of(seen)
+    n = len(group_of(seen, 0))
     if n == 1:
         raise CourseError("a group of one says nothing about volume")
     for name in names:
-        specs = [seen.request.return_of(f"{prefix}/{name}", members[0]) for prefix in ("y", "dx")]
+        specs = [seen.request.return_of(f"{prefix}/{name}", 0) for prefix in ("y", "dx")]
         whole = max(spec.num_bytes for spec in specs)
         both = all_reduced(whole, n)
         forward, backward = {
@@ -161,19 +162,20 @@ def run_refusals(observe: Any, world_size: int, cases: list[dict[str, Any]], **c
     return observe("refusals", world_size=world_size, returns={}, cases=cases, **case)
 
 
-def judge_refusals(seen: Any) -> None:
-    """Each call of each rank ended with a ValueError that names both numbers."""
+def judge_refusals(seen: Any, *, sends: bool = False) -> None:
+    """Each call of each rank ended with a ValueError that names both numbers; sends: what came before it may have sent something."""
     for rank in range(seen.world_size):
         for case, (kind, message) in zip(seen.request.parameters["cases"], seen.facts(rank)["raised"], strict=True):
             numbers = [str(case["extent"]), str(seen.world_size)]
             words = f"{case['what']} of {case['extent']} on {seen.world_size} ranks"
             suggestion = "Check before anything is sent, and say in the message what N does not divide, and N."
             if kind != "ValueError":
-                raise broken(f"{words}: rank {rank} got {kind or 'no error'}{f', {message}' if message else ''}.",
-                             "Expected: a ValueError.", "What cannot be cut into equal parts is not refused with a ValueError.", suggestion)  # fmt: skip
+                got = f"{kind}: {message}" if kind else "no error"
+                raise broken(f"{words}: rank {rank} got {got}.", "Expected: a ValueError.",
+                             "What cannot be cut into equal parts is not refused with a ValueError.", suggestion)  # fmt: skip
             if not all(number in message for number in [case.get("name", numbers[0]), *numbers]):
                 raise broken(f"{words}: the ValueError says {message!r}.", f"Expected: a message with {' and '.join(numbers)}.",
                              "The ValueError does not name both numbers.", suggestion)  # fmt: skip
-        if any(seen.wire.calls(rank, phase="refusal")):
+        if not sends and any(seen.wire.calls(rank, phase="refusal")):
             raise broken(f"rank {rank} calls a collective before it refuses.", "Expected: nothing is sent.",
                          "Something is sent before the ValueError.", "Check first.")  # fmt: skip
