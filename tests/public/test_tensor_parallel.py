@@ -11,7 +11,7 @@ from tests.laws.tensor_parallel import clipping, functions, layers, losses, mode
 from tests.laws.tensor_parallel.functions import PAIRS
 
 WORLDS = [(1, "wire"), (2, "gloo"), (3, "wire"), (4, "wire")]
-SOME = WORLDS[1:]
+SOME = WORLDS[1:3]
 PAIRED = [[0, 2], [1, 3]]  # two groups of two ranks, side by side; nobody's rank in the group is his global one throughout
 
 # --- functions -------------------------------------------------------------------------------------------------------
@@ -103,14 +103,14 @@ SEQUENCE = {"sequence_parallel": True}
 @pytest.mark.law("linear.column_computes_its_outputs")
 @pytest.mark.parametrize(("world_size", "transport"), SOME)
 def test_column_computes_its_outputs(observe, world_size, transport):
-    """Outputs and gradients on two to four ranks."""
+    """Outputs and gradients on two and three ranks."""
     layers.judge_linear(layers.run_linear(observe, world_size, "Column", 5, 24, transport=transport))
 
 
 @pytest.mark.law("linear.row_adds_up_once")
 @pytest.mark.parametrize(("world_size", "transport"), SOME)
 def test_row_adds_up_once(observe, world_size, transport):
-    """Outputs and gradients on two to four ranks."""
+    """Outputs and gradients on two and three ranks."""
     layers.judge_linear(layers.run_linear(observe, world_size, "Row", 24, 5, transport=transport))
 
 
@@ -123,7 +123,7 @@ def test_layers_take_whole_inputs_and_give_whole_outputs(observe):
 
 @pytest.mark.law("linear.sequence_parallel_layers_are_exact")
 @pytest.mark.parametrize("kind", ["Column", "Row"])
-@pytest.mark.parametrize(("world_size", "transport"), SOME[:2])
+@pytest.mark.parametrize(("world_size", "transport"), SOME)
 def test_sequence_parallel_layers_are_exact(observe, kind, world_size, transport):
     """This rank's tokens in, or out."""
     layers.judge_linear(layers.run_linear(observe, world_size, kind, 12, 6, options=SEQUENCE, transport=transport))
@@ -184,7 +184,7 @@ def test_the_gradient_is_scaled(observe):
 @pytest.mark.parametrize(("ignored", "ignore_index"), [("some", None), ("some", 3)])
 def test_ignored_targets_do_not_count(observe, ignored, ignore_index):
     """Some of them, by -100 and by a word's own number."""
-    losses.judge_loss(losses.run_loss(observe, 3, 12, ignored=ignored, ignore_index=ignore_index))
+    losses.judge_loss(losses.run_loss(observe, 2, 12, ignored=ignored, ignore_index=ignore_index))
 
 
 @pytest.mark.law("vocabulary.large_logits_stay_finite")
@@ -216,7 +216,7 @@ def test_the_loss_sends_a_few_numbers_per_token(observe, world_size):
 
 # --- randomness ------------------------------------------------------------------------------------------------------
 @pytest.mark.law("randomness.streams_are_the_ranks_own")
-@pytest.mark.parametrize(("world_size", "transport"), SOME[:2])
+@pytest.mark.parametrize(("world_size", "transport"), SOME)
 def test_streams_are_the_ranks_own(observe, world_size, transport):
     """Five seeds, two forks of each."""
     randomness.judge_streams(randomness.run_streams(observe, world_size, transport=transport))
@@ -293,9 +293,9 @@ def test_what_cannot_be_cut_is_refused(observe):
 
 # --- sequence --------------------------------------------------------------------------------------------------------
 @pytest.mark.law("sequence.loss_and_gradients_equal_the_whole")
-@pytest.mark.parametrize(("world_size", "transport"), WORLDS)
+@pytest.mark.parametrize(("world_size", "transport"), WORLDS[1:])
 def test_sequence_parallel_loss_and_gradients(observe, world_size, transport):
-    """Twelve tokens on one to four ranks."""
+    """Twelve tokens on two to four ranks."""
     models.judge_model(models.run_model(observe, world_size, models.GPT2, sequence_parallel=True, transport=transport))
 
 
@@ -323,7 +323,7 @@ def test_the_stream_is_cut(observe):
 
 # --- clipping --------------------------------------------------------------------------------------------------------
 @pytest.mark.law("clipping.norm_is_that_of_the_whole_model")
-@pytest.mark.parametrize(("world_size", "transport"), SOME[:2])
+@pytest.mark.parametrize(("world_size", "transport"), SOME)
 def test_the_norm_is_that_of_the_whole_model(observe, world_size, transport):
     """Two parts, two whole parameters, of which one has no gradient."""
     clipping.judge_norm(clipping.run_clip(observe, world_size, max_norm=1.0, missing=("bias",), transport=transport))

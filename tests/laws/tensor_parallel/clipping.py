@@ -85,4 +85,5 @@ def judge_scaled(seen: Any) -> None:
                 assert_close(seen.rank(rank)[name], right, allowed=allowed, what=what, hints=hints)
             if seen.facts(rank)["appeared"]:
                 names = ", ".join(seen.facts(rank)["appeared"])
-                raise broken(f"rank {rank}: {names} had no gradient, and has one now.", "Expected: None still.", "A missing gradient is filled in.")  # fmt: skip
+                raise broken(f"rank {rank}: {names} had no gradient, and has one now.", "Expected: None still.",
+                             "A missing gradient is filled in.")  # fmt: skip

@@ -22,15 +22,15 @@ def padded(array: Array, n: int) -> Array:
 
 # --- linear ----------------------------------------------------------------------------------------------------------
 def run_linear(
-    observe: Any, world_size: int, kind: str, num_in: int, num_out: int, *, rows: tuple[int, ...] = (2, 12), dtype: str = "float32",
+    observe: Any, world_size: int, layer: str, num_in: int, num_out: int, *, rows: tuple[int, ...] = (2, 12), dtype: str = "float32",
     has_bias: bool = True, groups: list[list[int]] | None = None, options: dict[str, bool] | None = None, **case: Any,
 ) -> Any:  # fmt: skip
-    """A layer of `kind`, Column or Row. rows: the batch dims, (B, T); each group of ranks has another batch."""
+    """layer: Column or Row. rows: the batch dims, (B, T); each group of ranks has another batch."""
     options = options or {}
     teams = groups or [list(range(world_size))]
     n = len(teams[0])
     width = num_out + (-num_out % n if options.get("pad") else 0)
-    is_cut_x, is_cut_y = cuts(kind, options)
+    is_cut_x, is_cut_y = cuts(layer, options)
 
     def inputs(rng: np.random.Generator) -> dict[str, Any]:
         drawn: dict[str, Any] = {"weight": draw(rng, dtype, (num_out, num_in))}
@@ -44,20 +44,20 @@ def run_linear(
         return drawn
 
     x, y = shape_of(rows, num_in, is_cut_x, n), shape_of(rows, width, is_cut_y, n)
-    weight = (width // n, num_in) if kind == "Column" else (num_out, num_in // n)
+    weight = (width // n, num_in) if layer == "Column" else (num_out, num_in // n)
     shapes = {"y": y, "dx": x, "weight": weight, "dweight": weight}
     if has_bias:
         shapes |= dict.fromkeys(("bias", "dbias"), (weight[0],))
     words = {"groups": groups} if groups else {}
     returns = {name: (dtype, shape) for name, shape in shapes.items()}
-    return observe("linear", world_size=world_size, inputs=inputs, returns=returns, kind_of_layer=kind, options=options,
+    return observe("linear", world_size=world_size, inputs=inputs, returns=returns, kind_of_layer=layer, options=options,
                    has_bias=has_bias, **words, **case)  # fmt: skip
 
 
-def cuts(kind: str, options: dict[str, bool]) -> tuple[int | None, int | None]:
+def cuts(layer: str, options: dict[str, bool]) -> tuple[int | None, int | None]:
     """The dims along which a rank's x and y are cut; None where they are whole."""
     cut_stream = 1 if options.get("sequence_parallel") else None
-    if kind == "Column":
+    if layer == "Column":
         return cut_stream, None if options.get("gather_output") else -1
     return -1 if options.get("input_is_parallel", True) else None, cut_stream
 
@@ -149,7 +149,8 @@ def judge_held(seen: Any, rank: int, words: str, *, cut: set[str]) -> None:
     num_bytes = sum(seen.request.return_of(name, rank).num_bytes for name in names)
     if set(facts["shapes"]) != names or set(facts["trained"]) != names:
         found = f"{', '.join(facts['shapes']) or 'none'}, trained {', '.join(facts['trained']) or 'none'}"
-        raise broken(f"{words}: rank {rank}'s parameters are {found}.", f"Expected: {' and '.join(sorted(names))}, all trained.", "The layer has other parameters.")  # fmt: skip
+        raise broken(f"{words}: rank {rank}'s parameters are {found}.", f"Expected: {' and '.join(sorted(names))}, all trained.",
+                     "The layer has other parameters.")  # fmt: skip
     if set(facts["cut"]) != cut:
         found = ", ".join(facts["cut"]) or "nothing"
         raise broken(f"{words}: rank {rank} marks {found} as is_cut.", f"Expected: {' and '.join(sorted(cut))}.",

@@ -135,7 +135,7 @@ def run_model(
 
 
 def judge_model(run: Sliced, *, only_whole: bool = False) -> None:
-    """Loss, logits and gradients of every rank; only_whole: of the parameters that aren't cut. Under sequence parallelism else of those that are."""
+    """Loss, logits and gradients of every rank. only_whole: gradients of whole parameters only, which else count without cut tokens."""
     is_sequence, times = run.case.get("sequence_parallel", False), run.case.get("num_backwards", 1)
     for rank, place, n, whole in run.ranks():
         got, right = run.seen.rank(rank), whole.rank(0)
@@ -182,10 +182,11 @@ def judge_start(run: Sliced) -> None:
             assert_equal(run.seen.rank(rank)[f"w/{name}"], value, what=f"{name} of rank {rank} of {n} at first", hints=hints)
         held, most = facts["held_bytes"], sum(value.nbytes for value in expected.values())
         if held > most:
+            diagnosis = f"That is {held / most:.3g} times its part: the memory of whole weights is kept."
             raise broken(f"rank {rank} of {n} holds {held} bytes behind its parameters.", f"Allowed: {most}, what its parts have.",
-                         f"That is {held / most:.3g} times its part: the memory of whole weights is kept.", "Clone the slices.")  # fmt: skip
+                         diagnosis, "Clone the slices.")  # fmt: skip
         if not facts["is_in_place"]:
-            raise broken(f"rank {rank}: parallelize returns another object than the gpt that it was given.", "Expected: gpt, changed.",
+            raise broken(f"rank {rank}: parallelize returns another object than it got.", "Expected: gpt itself.",
                          "The model is not changed in place.")  # fmt: skip
 
 
@@ -193,8 +194,9 @@ def judge_names(facts: dict[str, Any], names: list[str], rank: int) -> None:
     """The parameters' names and marks."""
     strange, missing = sorted(set(facts["shapes"]) - set(names)), sorted(set(names) - set(facts["shapes"]))
     if strange or missing:
-        raise broken(f"rank {rank}: named_parameters() lacks {', '.join(missing) or 'nothing'} and has {', '.join(strange) or 'nothing'} more.",
-                     "Expected: the names of the whole model.", "Parameters have other names than in the whole model, or are tied no more.",
+        found = f"lacks {', '.join(missing) or 'nothing'} and has {', '.join(strange) or 'nothing'} more"
+        raise broken(f"rank {rank}: named_parameters() {found}.", "Expected: the names of the whole model.",
+                     "Parameters have other names than in the whole model, or are tied no more.",
                      "Put the layer where the old one was; a tied head gets the embedding's own Parameter.")  # fmt: skip
     wrong = sorted(set(facts["cut"]) ^ {name for name in names if axis_of(name) is not None})
     if wrong:
