@@ -427,6 +427,7 @@ def parallelize(gpt: GPT, group: Group = None, *, sequence_parallel: bool = Fals
 
     column = functools.partial(ColumnParallelLinear, group=group, sequence_parallel=sequence_parallel)
     row = functools.partial(RowParallelLinear, group=group, sequence_parallel=sequence_parallel)
+    enter = all_gather_sequence if sequence_parallel else copy_to_tensor_parallel
     for block in gpt.blocks:
         # qkv's rows are laid out group by group, so a contiguous slice is a complete attention with fewer heads: no communication inside.
         block.attention.qkv, block.attention.out = column(block.attention.qkv), row(block.attention.out)
@@ -436,7 +437,6 @@ def parallelize(gpt: GPT, group: Group = None, *, sequence_parallel: bool = Fals
             # behind two f's the same gradient would be summed over the ranks in two halves.
             block.mlp.gate = column(block.mlp.gate)
             block.mlp.gate.is_entered = block.mlp.up.is_entered = True
-            enter = all_gather_sequence if sequence_parallel else copy_to_tensor_parallel
             block.mlp.register_forward_pre_hook(lambda _, inputs: enter(inputs[0], group))
 
     head = column(gpt.head, pad=True)

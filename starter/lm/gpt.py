@@ -176,7 +176,7 @@ class GPT(nn.Module):
         self.head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
         if config.tied:
             self.head.weight = self.token_embedding.weight
-        self.cross_entropy: Callable[[Tensor, Tensor], Tensor] = F.cross_entropy  # an attribute, so that tensor parallelism can put its own
+        self.cross_entropy: Callable[[Tensor, Tensor], Tensor] = F.cross_entropy  # tensor parallelism puts its own here
         self.initialise()
 
     @torch.no_grad()
