@@ -109,5 +109,5 @@ def what_slices_lack(options: argparse.Namespace) -> str | None:
     if options.recompute != "none" and options.sequence_parallel and options.dropout:
         return f"{flag} with --sequence-parallel drops by a stream of each rank's own, which --recompute doesn't rewind: leave one of them out"
     if options.checkpoint:
-        return f"{flag} leaves each rank a slice of the model, and nothing joins them for a checkpoint yet: leave --checkpoint out"
+        return f"{flag} leaves each rank a slice of the model, and nothing joins them for a checkpoint: leave --checkpoint out"
     return None

@@ -241,21 +241,26 @@ def plain(at: Any, *, config: dict[str, Any], num_tokens: int) -> dict[str, torc
 
 
 def model(
-    at: Any, *, config: dict[str, Any], sequence_parallel: bool = False, groups: list[list[int]] | None = None, num_backwards: int = 1
-) -> dict[str, torch.Tensor]:
-    """The model in slices: its parameters at first, loss, logits, gradients after `num_backwards` equal backwards."""
+    at: Any, *, config: dict[str, Any], shapes: dict[str, list[int]], sequence_parallel: bool = False,
+    groups: list[list[int]] | None = None, num_backwards: int = 1,
+) -> dict[str, torch.Tensor]:  # fmt: skip
+    """The model in slices: its parameters at first, loss, logits, gradients after `num_backwards` equal backwards.
+
+    shapes: names of the whole model's parameters, and what stands for those that are missing.
+    """
     group = group_of(at, groups)
     gpt = built(at, config)
-    whole_names = [name for name, _ in gpt.named_parameters()]
     returned = at.submission.parallelize(gpt, group, sequence_parallel=sequence_parallel)
-    at.report(**held_by(gpt), whole_names=whole_names, is_in_place=returned is gpt)
-    answer = {f"w/{name}": p.detach().clone() for name, p in gpt.named_parameters()}
+    at.report(**held_by(gpt), is_in_place=returned is gpt)
+    missing = {name: torch.zeros(shape, dtype=torch.float64) for name, shape in shapes.items()}
+    parameters = {name: p for name, p in (missing | dict(gpt.named_parameters())).items() if name in shapes}
+    answer = {f"w/{name}": p.detach().clone() for name, p in parameters.items()}
     for _ in range(num_backwards):
         with at.phase("forward"):
             loss = gpt(at.inputs["tokens"], at.inputs["targets"])
         with at.phase("backward"):
             loss.backward()
-    answer |= {f"d/{name}": gradient_of(p) for name, p in gpt.named_parameters()}
+    answer |= {f"d/{name}": gradient_of(p) for name, p in parameters.items()}
     return answer | {"loss": loss.detach(), "logits": gpt(at.inputs["tokens"]).detach()}
 
 

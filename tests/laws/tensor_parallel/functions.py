@@ -164,6 +164,10 @@ def run_refusals(observe: Any, world_size: int, cases: list[dict[str, Any]], **c
 
 def judge_refusals(seen: Any, *, sends: bool = False) -> None:
     """Each call of each rank ended with a ValueError that names both numbers; sends: what came before it may have sent something."""
+    if seen.fault and seen.fault.kind != "raised":
+        raise broken(f"Instead of a ValueError: {seen.fault.sentence}", "Expected: a ValueError on every rank.",
+                     "What cannot be cut into equal parts is not refused with a ValueError, and the ranks go on.",
+                     "Check before anything is sent.", "\n".join(seen.fault.lines))  # fmt: skip
     for rank in range(seen.world_size):
         for case, (kind, message) in zip(seen.request.parameters["cases"], seen.facts(rank)["raised"], strict=True):
             numbers = [str(case["extent"]), str(seen.world_size)]

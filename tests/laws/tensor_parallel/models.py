@@ -130,6 +130,7 @@ def run_model(
     returns |= {"loss": ("float64", ()), "logits": ("float64", (BATCH, num_tokens, -(-config["vocab_size"] // n)))}
     words: dict[str, Any] = ({"groups": groups} if groups else {}) | ({"sequence_parallel": True} if sequence_parallel else {})
     words |= {"num_backwards": num_backwards} if num_backwards > 1 else {}
+    words |= {"shapes": {name: list(shape) for name, shape in parts.items()}}
     seen = observe("model", world_size=world_size, inputs=inputs, returns=returns, config=config, transport=transport, **words, **case)
     return Sliced(seen, wholes)
 
