@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import Tensor
 
 from lm.checkpoint import read_checkpoint, restore, save_checkpoint
 from lm.flags import make_parser, what_is_missing

@@ -103,11 +103,11 @@ def what_slices_lack(options: argparse.Namespace) -> str | None:
     if num_ranks % options.tensor:
         return f"{flag} needs a multiple of {options.tensor} ranks, not {num_ranks}: torchrun --nproc-per-node {options.tensor} train.py …"
     if options.data_parallel not in AROUND_SLICES:
-        return f"{flag} cuts what --data-parallel {options.data_parallel} would cut as well: take {' or '.join(AROUND_SLICES[1:])} around it"
+        return f"{flag} cuts what --data-parallel {options.data_parallel} would cut, too: take {' or '.join(AROUND_SLICES[1:])} around it"
     if options.precision == "fp16":
         return f"{flag} with fp16 would have each rank look for overflows in its own slices only: take bf16 or fp32"
     if options.recompute != "none" and options.sequence_parallel and options.dropout:
-        return f"{flag} with --sequence-parallel drops by a stream of each rank's own, which --recompute doesn't rewind: leave one of them out"
+        return f"{flag} with --sequence-parallel drops by a stream of each rank's own, which --recompute doesn't rewind: leave one out"
     if options.checkpoint:
-        return f"{flag} leaves each rank a slice of the model, and nothing joins them for a checkpoint: leave --checkpoint out"
+        return f"{flag} leaves each rank a slice of the model, and nothing joins them to a checkpoint: leave --checkpoint out"
     return None

@@ -17,7 +17,7 @@ from lm.gpt import GPT
 
 
 def cut_into_slices(model: GPT, options: argparse.Namespace, replica: int) -> tuple[dist.ProcessGroup | None, Any]:
-    """Cut the model over `--tensor` neighbours; return the group of ranks that hold the same slice (None: all), and what clips gradients."""
+    """Cut the model over `--tensor` neighbours. Return the group of ranks with the same slice (None: all), and what clips gradients."""
     if options.tensor == 1:
         return None, nn.utils.clip_grad_norm_
     from tensor_parallel import clip_grad_norm_, parallelize  # yours
