@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
@@ -74,44 +75,69 @@ def softmax_parts(logits: Array) -> tuple[Array, Array, Array]:
     return np.exp(relative - log_sum[..., None]), log_sum, relative
 
 
+@dataclass(frozen=True)
+class Right:
+    """What the loss of one group's logits is, with what rounding may do to it; of the real columns."""
+
+    loss: Array
+    loss_allowed: float
+    gradient: Array
+    gradient_allowed: Array
+    own_softmax: Array  # a wrong gradient: that of a softmax over each rank's columns alone
+    share: float  # of the targets that count
+    others: dict[str, Array]  # wrong losses
+
+
+def right_of(seen: Any, members: list[int]) -> Right:
+    """Loss and gradient of the whole logits in fp64."""
+    case = seen.request.parameters
+    n, vocab_size = len(members), case["vocab_size"]
+    logits = np.concatenate([seen.input("logits", rank).astype(np.float64) for rank in members], -1)[..., :vocab_size]
+    targets = seen.input("targets", members[0])
+    counted = targets != case.get("ignore_index", IGNORED)
+    count = max(int(counted.sum()), 1)
+    softmax, log_sum, relative = softmax_parts(logits)
+    row = np.where(counted, targets, 0)
+    one_hot, score = np.eye(vocab_size)[row], np.take_along_axis(relative, row[..., None], -1)[..., 0]
+    u = unit_roundoff(seen.request.return_of("loss", 0).dtype)
+    # A term of the sum is off by as many roundings as it has digits before the point (|z - m|), the sum by one for each term.
+    each_u = u * (vocab_size + n + ROUNDINGS + 4 * np.abs(score) + np.sum(softmax * np.abs(relative), -1) * 4)
+    losses = np.where(counted, log_sum - score, 0)
+    loss = losses.sum() / count if counted.any() else np.asarray(np.nan)
+    scale = np.where(counted, case.get("scale", 1.0) / count, 0)[..., None]
+    allowed = np.abs(scale) * ((softmax + one_hot) * each_u[..., None] + 4 * u * softmax * np.abs(relative) + UNDERFLOW)
+    return Right(
+        loss=np.asarray(loss),
+        loss_allowed=(np.where(counted, each_u, 0).sum() + counted.size * u * np.abs(losses).sum()) / count,
+        gradient=(softmax - one_hot) * scale,
+        gradient_allowed=allowed,
+        own_softmax=(own_softmaxes(logits, n) - one_hot) * scale,
+        share=float(counted.mean()) or 1.0,
+        others=suspects(losses, counted, log_sum, loss),
+    )
+
+
 def judge_loss(seen: Any) -> None:
     """The loss and the gradient on every rank."""
     case = seen.request.parameters
     for members in groups_of(seen):
-        n, vocab_size = len(members), case["vocab_size"]
-        together = np.concatenate([seen.input("logits", rank).astype(np.float64) for rank in members], -1)
-        logits, targets = together[..., :vocab_size], seen.input("targets", members[0])
-        counted = targets != case.get("ignore_index", IGNORED)
-        count = int(counted.sum())
-        softmax, log_sum, relative = softmax_parts(logits)
-        row = np.where(counted, targets, 0)
-        one_hot = np.eye(vocab_size)[row]
-        score = np.take_along_axis(relative, row[..., None], -1)[..., 0]
-        u = unit_roundoff(seen.request.return_of("loss", 0).dtype)
-        # A term of the sum is off by as many roundings as it has digits before the point (|z - m|), the sum by one for each term.
-        each_u = u * (vocab_size + n + ROUNDINGS + 4 * np.abs(score) + np.sum(softmax * np.abs(relative), -1) * 4)
-        losses = np.where(counted, log_sum - score, 0)
-        loss = losses.sum() / count if count else np.nan
-        allowed = (np.where(counted, each_u, 0).sum() + counted.size * u * np.abs(losses).sum()) / max(count, 1)
-        scale = np.where(counted, case.get("scale", 1.0) / max(count, 1), 0)[..., None]
-        gradient = (softmax - one_hot) * scale
-        gradient_u = np.abs(scale) * ((softmax + one_hot) * each_u[..., None] + 4 * u * softmax * np.abs(relative) + UNDERFLOW)
-        own_softmax = padded_last(own_softmaxes(logits, n) * scale - one_hot * scale, n)
+        n, right = len(members), right_of(seen, members)
+        words = f"vocab_parallel_cross_entropy, {case['vocab_size']} words on {n} ranks"
+        factors = {"the share of counted targets": right.share, "scale": case.get("scale", 1.0)}
         for place, rank in enumerate(members):
-            words = f"{vocab_size} words on {n} ranks"
-            hints = Hints(world_size=n, others=suspects(losses, counted, log_sum, loss), suggestion=LOSS_SUGGESTION,
-                          factors={"the share of counted targets": count / counted.size})  # fmt: skip
-            what = f"vocab_parallel_cross_entropy, {words}: the loss on rank {rank}"
-            assert_close(seen.rank(rank)["loss"], np.asarray(loss), allowed=allowed, what=what, hints=hints)
+            hints = Hints(world_size=n, others=right.others, suggestion=LOSS_SUGGESTION, factors=factors)
+            got, what = seen.rank(rank), f"{words}: the loss on rank {rank}"
+            assert_close(got["loss"], right.loss, allowed=right.loss_allowed, what=what, hints=hints)
+            if np.isnan(right.loss):
+                continue  # a gradient of nothing but ignored targets is 0 or NaN
             dtype = seen.request.return_of("dlogits", rank).dtype
-            right = part_of(padded_last(gradient, n), -1, place, n)
-            most = part_of(padded_last(gradient_u, n), -1, place, n) + unit_roundoff(dtype) * np.abs(right) * 2 + SMALLEST.get(dtype, 0.0)
-            factors = {"the share of counted targets": count / counted.size or 1.0, "scale": case.get("scale", 1.0)}
-            hints = Hints(world_size=n, factors=factors, others={OWN: part_of(own_softmax, -1, place, n)} if n > 1 else {},
-                          suggestion=GRADIENT_SUGGESTION)  # fmt: skip
-            what = f"vocab_parallel_cross_entropy, {words}: the gradient of the logits of rank {rank}"
-            if count:
-                assert_close(seen.rank(rank)["dlogits"], right, allowed=most, what=what, hints=hints)
+            value, allowed, own = (
+                part_of(padded_last(array, n), -1, place, n) for array in (right.gradient, right.gradient_allowed, right.own_softmax)
+            )
+            allowed = allowed + 2 * unit_roundoff(dtype) * np.abs(value) + SMALLEST.get(dtype, 0.0)
+            hints = Hints(world_size=n, factors=factors, others={OWN: own} if n > 1 else {}, suggestion=GRADIENT_SUGGESTION)
+            what = f"{words}: the gradient of the logits of rank {rank}"
+            assert_close(got["dlogits"], value, allowed=allowed, what=what, hints=hints)
 
 
 LOSS_SUGGESTION = "Which of maximum, sum and target's score is over all ranks, and does padding (or an ignored target) take part in any?"
