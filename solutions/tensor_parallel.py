@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import random
+import hashlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -379,8 +379,9 @@ class RankRandom:
         # region solution rank_random_init
         shared = random_states()
         # With seed + rank, rank 1 of seed 0 would draw what rank 0 of seed 1 draws; and of a larger combination torch's CPU generator
-        # keeps the low 32 bits. So the pair is hashed, which is what Python's generator does with a text.
-        torch.manual_seed(random.Random(f"{seed} {dist.get_rank(group)}").getrandbits(63))  # seeds the GPU's generator as well
+        # keeps the low 32 bits. So the pair is hashed.
+        mixed = hashlib.sha256(f"{seed} {dist.get_rank(group)}".encode()).digest()
+        torch.manual_seed(int.from_bytes(mixed[:7], "little"))  # seeds the GPU's generator as well
         self.states = random_states()
         restore_random_states(shared)
         # endregion
@@ -451,7 +452,7 @@ def parallelize(gpt: GPT, group: Group = None, *, sequence_parallel: bool = Fals
     # endregion
 
 
-def cut_the_stream(gpt: GPT, group: Group, rank_random: RankRandom) -> None:
+def cut_the_stream(gpt: GPT, group: Group, random: RankRandom) -> None:
     """Do what remains where each rank has its own tokens between the cut layers. A helper for yourself."""
     # region solution cut_the_stream
     whole = [module for module in gpt.modules() if isinstance(module, nn.LayerNorm | nn.RMSNorm)]
@@ -464,7 +465,7 @@ def cut_the_stream(gpt: GPT, group: Group, rank_random: RankRandom) -> None:
     # Other tokens on each rank: with one mask for all, tokens T/N apart would lose the same channels.
     for module in [gpt, *gpt.blocks]:
         module.dropout = RankDropout(module.dropout.p)
-        module.dropout.random = rank_random
+        module.dropout.random = random
     # endregion
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import random
+import hashlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -280,7 +280,7 @@ def parallelize(gpt: GPT, group: Group = None, *, sequence_parallel: bool = Fals
     raise NotImplementedError("tensor_parallel, tasks model and sequence: see sections 7 and 8 of the handout")
 
 
-def cut_the_stream(gpt: GPT, group: Group, rank_random: RankRandom) -> None:
+def cut_the_stream(gpt: GPT, group: Group, random: RankRandom) -> None:
     """Do what remains where each rank has its own tokens between the cut layers. A helper for yourself."""
     raise NotImplementedError("tensor_parallel, task sequence: see section 8 of the handout")
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from lm.gpt import GPT, GPTConfig
 
@@ -41,6 +43,15 @@ def functions(
         answer |= {f"y/{name}": y.detach(), f"dx/{name}": gradient_of(x)}
         answer |= {f"x after/{name}": x.detach(), f"gradient after/{name}": incoming}
     return answer
+
+
+def nested(at: Any, *, name: str) -> dict[str, torch.Tensor]:
+    """Two calls of a sequence function, along dim 0 and dim 1, before the backward of either; the gradients of their inputs."""
+    inputs = [at.inputs[f"x{dim}"].clone().requires_grad_() for dim in (0, 1)]
+    outputs = [getattr(at.submission, name)(x, None, dim) for dim, x in enumerate(inputs)]
+    for dim, y in enumerate(outputs):
+        y.backward(at.inputs[f"gradient{dim}"])
+    return {f"dx{dim}": gradient_of(x) for dim, x in enumerate(inputs)}
 
 
 def refusals(at: Any, *, cases: list[dict[str, Any]]) -> None:
@@ -250,8 +261,10 @@ def model(
     """
     group = group_of(at, groups)
     gpt = built(at, config)
+    before = {name: StorageWeakRef(p.untyped_storage()) for name, p in gpt.named_parameters()}
     returned = at.submission.parallelize(gpt, group, sequence_parallel=sequence_parallel)
-    at.report(**held_by(gpt), is_in_place=returned is gpt)
+    gc.collect()
+    at.report(**held_by(gpt), is_in_place=returned is gpt, alive=[name for name, memory in before.items() if not memory.expired()])
     missing = {name: torch.zeros(shape, dtype=torch.float64) for name, shape in shapes.items()}
     parameters = {name: p for name, p in (missing | dict(gpt.named_parameters())).items() if name in shapes}
     answer = {f"w/{name}": p.detach().clone() for name, p in parameters.items()}
@@ -324,10 +337,12 @@ def clip(
     for name, gradient in at.inputs.items():
         parameters[name] = parameter = nn.Parameter(torch.ones_like(gradient))
         parameter.grad = None if name in missing else gradient.clone()
-        if name in cut:
-            parameter.is_cut = True  # type: ignore[attr-defined]
+        if name in cut or len(parameters) % 2:
+            parameter.is_cut = name in cut  # type: ignore[attr-defined]
+    given = {name: p.grad.data_ptr() for name, p in parameters.items() if p.grad is not None}
     norm = at.submission.clip_grad_norm_(iter(parameters.values()), max_norm, group)
-    at.report(appeared=[name for name in missing if parameters[name].grad is not None])
+    replaced = [name for name, place in given.items() if parameters[name].grad is None or parameters[name].grad.data_ptr() != place]
+    at.report(appeared=[name for name in missing if parameters[name].grad is not None], replaced=replaced)
     return {"norm": norm.detach()} | {name: p.grad for name, p in parameters.items() if p.grad is not None}
 
 

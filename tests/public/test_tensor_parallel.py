@@ -50,6 +50,13 @@ def test_sequence_functions_take_any_dim(observe):
     functions.judge_values(functions.run_functions(observe, 2, PART, dim=0, names=PAIRS["sequence"]), PAIRS["sequence"])
 
 
+@pytest.mark.law("functions.sequence_functions_are_conjugate")
+@pytest.mark.parametrize("name", PAIRS["sequence"])
+def test_sequence_functions_may_nest(observe, name):
+    """Two calls along other dims before the backward of either."""
+    functions.judge_nested(functions.run_nested(observe, 2, name))
+
+
 @pytest.mark.law("functions.moves_no_byte_too_many")
 @pytest.mark.parametrize("world_size", [3, 4])
 def test_functions_move_no_byte_too_many(observe, world_size):
@@ -222,6 +229,12 @@ def test_streams_are_the_ranks_own(observe, world_size, transport):
     randomness.judge_streams(randomness.run_streams(observe, world_size, transport=transport))
 
 
+@pytest.mark.law("randomness.streams_are_the_ranks_own")
+def test_streams_are_the_same_in_every_world(observe):
+    """On two ranks and on three."""
+    randomness.judge_same_streams(randomness.run_streams(observe, 2, transport="gloo"), randomness.run_streams(observe, 3))
+
+
 @pytest.mark.law("randomness.shared_stream_is_untouched")
 def test_the_shared_stream_is_untouched(observe):
     """What is drawn around forks, and around one that an exception leaves."""
@@ -233,6 +246,13 @@ def test_the_shared_stream_is_untouched(observe):
 def test_dropout_is_shared_where_the_stream_is_whole(observe, sequence_parallel):
     """On three ranks that have seeded the global generator alike."""
     randomness.judge_dropped(randomness.run_dropped(observe, 3, models.GPT2, sequence_parallel=sequence_parallel))
+
+
+@pytest.mark.law("randomness.dropout_is_shared_where_the_stream_is_whole")
+def test_the_seed_is_that_of_the_dropouts(observe):
+    """Seeds 0 and 5, with cut tokens."""
+    runs = [randomness.run_dropped(observe, 3, models.GPT2, sequence_parallel=True, seed=seed) for seed in (0, 5)]
+    randomness.judge_seeds(*runs)
 
 
 # --- model -----------------------------------------------------------------------------------------------------------

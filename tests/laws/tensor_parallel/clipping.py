@@ -83,6 +83,10 @@ def judge_scaled(seen: Any) -> None:
                 hints = Hints(world_size=len(members), untouched=before, suggestion="One factor for all, min(1, max_norm / (norm + 1e-6)).")
                 what = f"the gradient of {name} on rank {rank}, clipped to {case['max_norm']:g}"
                 assert_close(seen.rank(rank)[name], right, allowed=allowed, what=what, hints=hints)
+            if seen.facts(rank)["replaced"]:
+                names = ", ".join(seen.facts(rank)["replaced"])
+                raise broken(f"rank {rank}: the gradient of {names} is another tensor afterwards.", "Expected: it is scaled in place.",
+                             "A gradient is replaced, not scaled in place: whoever holds a view of it keeps the old one.")  # fmt: skip
             if seen.facts(rank)["appeared"]:
                 names = ", ".join(seen.facts(rank)["appeared"])
                 raise broken(f"rank {rank}: {names} had no gradient, and has one now.", "Expected: None still.",

@@ -156,6 +156,38 @@ def judge_traffic(seen: Any, names: Sequence[str] = ALL) -> None:
     judge_clean(seen, [f"{name} {phase}" for name in names for phase in ("forward", "backward")], dtype)
 
 
+# --- nested calls ----------------------------------------------------------------------------------------------------
+def run_nested(observe: Any, world_size: int, name: str, **case: Any) -> Any:
+    """Two calls of a sequence function along other dims, before the backward of either."""
+    part = [2, 3, 2]
+    whole = [[extent * (world_size if d == dim else 1) for d, extent in enumerate(part)] for dim in (0, 1)]
+
+    def inputs(rng: np.random.Generator) -> dict[str, list[Array]]:
+        drawn = {}
+        for dim in (0, 1):
+            x, y = (whole[dim], part) if name in SHRINKS else (part, whole[dim])
+            drawn[f"x{dim}"] = [draw(rng, "float32", x) for _ in range(world_size)]
+            drawn[f"gradient{dim}"] = [draw(rng, "float32", y) for _ in range(world_size)]
+        return drawn
+
+    returns = {f"dx{dim}": ("float32", tuple(whole[dim] if name in SHRINKS else part)) for dim in (0, 1)}
+    return observe("nested", world_size=world_size, inputs=inputs, returns=returns, name=name, **case)
+
+
+def judge_nested(seen: Any) -> None:
+    """The gradient of each call is that of its own dim."""
+    name, n = seen.request.parameters["name"], seen.world_size
+    for dim in (0, 1):
+        gradients = [seen.input(f"gradient{dim}", rank).astype(np.float64) for rank in range(n)]
+        sizes = [np.abs(gradient) for gradient in gradients]
+        for rank in range(n):
+            right = expected(name, gradients, rank, dim, backward=True)
+            allowed = sum_bound("float32", n, expected(name, sizes, rank, dim, backward=True))
+            hints = Hints(world_size=n, suggestion="What a backward needs to know of its forward belongs in ctx: calls may nest.")
+            what = f"{name}: the gradient of the input of a call along dim {dim}, with another call before its backward, on rank {rank}"
+            assert_close(seen.rank(rank)[f"dx{dim}"], right, allowed=allowed, what=what, hints=hints)
+
+
 # --- refusals --------------------------------------------------------------------------------------------------------
 def run_refusals(observe: Any, world_size: int, cases: list[dict[str, Any]], **case: Any) -> Any:
     """Calls that must be refused: {"what": a function or layer, "shape": of x, or in and out}."""

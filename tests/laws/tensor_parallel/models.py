@@ -186,6 +186,11 @@ def judge_start(run: Sliced) -> None:
             diagnosis = f"That is {held / most:.3g} times its part: the memory of whole weights is kept."
             raise broken(f"rank {rank} of {n} holds {held} bytes behind its parameters.", f"Allowed: {most}, what its parts have.",
                          diagnosis, "Clone the slices.")  # fmt: skip
+        alive = [name for name in facts["alive"] if name in expected and axis_of(name) is not None and n > 1]
+        if alive:
+            raise broken(f"rank {rank} of {n}: the whole {', '.join(alive)} can still be reached after parallelize.",
+                         "Expected: its memory is free, since a part has taken its place.",
+                         "The memory of whole weights is kept beside the parts.", "Who still holds the old layer?")  # fmt: skip
         if not facts["is_in_place"]:
             raise broken(f"rank {rank}: parallelize returns another object than it got.", "Expected: gpt itself.",
                          "The model is not changed in place.")  # fmt: skip

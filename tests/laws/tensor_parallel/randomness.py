@@ -53,6 +53,15 @@ def judge_streams(seen: Any) -> None:
                          "A sum of seed and rank is the same for many pairs.")  # fmt: skip
 
 
+def judge_same_streams(one: Any, other: Any) -> None:
+    """The stream of a seed and a rank is the same in groups of other sizes."""
+    for rank in range(min(one.world_size, other.world_size)):
+        hints = Hints(suggestion="The stream follows from the seed and the rank, and not from the number of ranks.")
+        seeds = one.request.parameters["seeds"]
+        what = f"what the streams of seeds {seeds} draw on rank {rank} of {one.world_size}, and of {other.world_size}"
+        assert_equal(one.rank(rank)["inside"], other.rank(rank)["inside"], what=what, hints=hints)
+
+
 def judge_outside(seen: Any) -> None:
     """The global stream is what it would have been without forks."""
     for rank in range(seen.world_size):
@@ -87,6 +96,9 @@ def judge_dropped(seen: Any) -> None:
         if np.array_equal(got["first embed"] == 0, got["second embed"] == 0):
             raise broken(f"rank {rank} drops the same numbers of two embeddings.", "Expected: another mask each time.",
                          "The same mask is drawn every time.", "Is the stream begun anew for every mask?")  # fmt: skip
+        if np.all((got["first embed"] == 0) >= (got["first block"] == 0)):
+            raise broken(f"rank {rank}: whatever a block drops, the embedding's dropout has dropped, too.", "Expected: independent masks.",
+                         "Several dropouts drop by the same numbers.", "One RankRandom for all dropouts of a model.")  # fmt: skip
         if not np.all(got["evaluated"]):
             raise broken(f"rank {rank} drops numbers when evaluating.", "Expected: none after gpt.eval().", "Evaluation drops.",
                          "Look at self.training.")  # fmt: skip
@@ -100,3 +112,12 @@ def judge_dropped(seen: Any) -> None:
                 raise broken(f"{name}: ranks {one} and {other} drop different numbers of the same stream.", "Expected: the same mask.",
                              "Ranks draw different dropout masks where the stream is whole, so their copies drift apart.",
                              "All ranks seed the global generator alike; leave it to what is whole.")  # fmt: skip
+
+
+def judge_seeds(one: Any, other: Any) -> None:
+    """Models parallelized with other seeds drop other tokens."""
+    for rank in range(one.world_size):
+        if np.array_equal(one.rank(rank)["first embed"] == 0, other.rank(rank)["first embed"] == 0):
+            raise broken(f"rank {rank} drops the same numbers with seed {one.request.parameters['seed']} "
+                         f"as with seed {other.request.parameters['seed']}.", "Expected: other masks for another seed.",
+                         "The seed of parallelize is not that of its dropouts' stream.", "RankRandom(seed, group).")  # fmt: skip

@@ -20,5 +20,5 @@
         table.forward = lambda positions: F.embedding(own_part(positions, 0, group), copy_to_tensor_parallel(table.weight, group))
     for module in [gpt, *gpt.blocks]:
         module.dropout = RankDropout(module.dropout.p)
-        module.dropout.random = rank_random
+        module.dropout.random = random
 # endregion
