@@ -101,7 +101,7 @@ def linear(
     with at.phase("backward"):
         y.backward(incoming)
     is_bias_intact = not has_bias or torch.equal(whole.bias, at.inputs["bias"])
-    at.report(**held_by(layer), is_whole_intact=torch.equal(whole.weight, weight) and is_bias_intact)
+    at.report(**held_by(layer, whole), is_whole_intact=torch.equal(whole.weight, weight) and is_bias_intact)
     return {"y": y.detach(), "dx": gradient_of(x)} | initial | {f"d{name}": gradient_of(p) for name, p in layer.named_parameters()}
 
 
@@ -120,19 +120,21 @@ def embedding(
         y = layer(at.inputs["tokens"])
     with at.phase("backward"):
         y.backward(at.inputs["gradient"])
-    at.report(**held_by(layer), is_whole_intact=torch.equal(whole.weight, weight))
+    at.report(**held_by(layer, whole), is_whole_intact=torch.equal(whole.weight, weight))
     return {"y": y.detach(), "weight": initial, "dweight": gradient_of(layer.weight)}
 
 
-def held_by(module: nn.Module) -> dict[str, Any]:
-    """What a module's parameters are: names, shapes, marks, and bytes of the memory behind them, each memory counted once."""
+def held_by(module: nn.Module, whole: nn.Module | None = None) -> dict[str, Any]:
+    """What a module's parameters are: names, shapes, marks, bytes of the memory behind them (counted once), and which lie in `whole`'s."""
     named = dict(module.named_parameters())
+    of_whole = {p.untyped_storage().data_ptr() for p in whole.parameters()} if whole else set()
     memory = {p.untyped_storage().data_ptr(): p.untyped_storage().nbytes() for p in named.values()}
     buffers = {b.untyped_storage().data_ptr(): b.untyped_storage().nbytes() for b in module.buffers()}
     return {
         "shapes": {name: list(p.shape) for name, p in named.items()},
         "cut": [name for name, p in named.items() if getattr(p, "is_cut", False)],
         "trained": [name for name, p in named.items() if p.requires_grad],
+        "shared": [name for name, p in named.items() if p.untyped_storage().data_ptr() in of_whole],
         "held_bytes": sum((memory | buffers).values()),
     }
 
@@ -185,7 +187,7 @@ def streams(at: Any, *, seeds: list[int], groups: list[list[int]] | None = None)
                 forks.append(torch.rand(8))
             outside.append(torch.rand(8))
         inside.append(torch.stack(forks))
-        torch.rand(3)
+        torch.manual_seed(at.seed % 1000 + seed)
         second = at.submission.RankRandom(seed, group)
         with second.fork():
             again.append(torch.stack([torch.rand(8), torch.rand(8)]))
@@ -198,9 +200,9 @@ def streams(at: Any, *, seeds: list[int], groups: list[list[int]] | None = None)
             after.append(torch.rand(8))
     torch.manual_seed(at.seed % 2**31 + at.rank)
     plain = [torch.rand(8)]
-    for _ in seeds:
+    for seed in seeds:
         plain += [torch.rand(8), torch.rand(8)]
-        torch.rand(3)
+        torch.manual_seed(at.seed % 1000 + seed)
         plain.append(torch.rand(8))
     return {
         "inside": torch.stack(inside), "again": torch.stack(again), "raised": torch.stack(after),
@@ -338,12 +340,12 @@ def clip(
         parameters[name] = parameter = nn.Parameter(torch.ones_like(gradient))
         parameter.grad = None if name in missing else gradient.clone()
         if name in cut or len(parameters) % 2:
-            parameter.is_cut = name in cut  # type: ignore[attr-defined]
+            parameter.is_cut = name in cut
     given = {name: p.grad.data_ptr() for name, p in parameters.items() if p.grad is not None}
     norm = at.submission.clip_grad_norm_(iter(parameters.values()), max_norm, group)
     replaced = [name for name, place in given.items() if parameters[name].grad is None or parameters[name].grad.data_ptr() != place]
     at.report(appeared=[name for name in missing if parameters[name].grad is not None], replaced=replaced)
-    return {"norm": norm.detach()} | {name: p.grad for name, p in parameters.items() if p.grad is not None}
+    return {"norm": norm.detach()} | {name: gradient_of(p) for name, p in parameters.items() if name not in missing}
 
 
 def gradient_of(parameter: torch.Tensor) -> torch.Tensor:

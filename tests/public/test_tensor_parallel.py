@@ -80,6 +80,14 @@ def test_functions_take_any_layout_and_dtype(observe, layout, dtype):
     functions.judge_traffic(seen)
 
 
+@pytest.mark.law("functions.any_layout_and_dtype")
+def test_sequence_functions_take_any_layout(observe):
+    """Tokens that are the first dim of tensors whose dims are swapped."""
+    seen = functions.run_functions(observe, 2, PART, layout="transposed", dim=0, names=PAIRS["sequence"])
+    functions.judge_values(seen, PAIRS["sequence"])
+    functions.judge_traffic(seen, PAIRS["sequence"])
+
+
 @pytest.mark.law("functions.subgroups_use_their_own_ranks")
 def test_subgroups_use_their_own_ranks(observe):
     """Two groups of two, side by side."""
@@ -183,14 +191,14 @@ def test_loss_and_gradient_equal_the_whole(observe, world_size, transport):
 
 @pytest.mark.law("vocabulary.loss_and_gradient_equal_the_whole")
 def test_the_gradient_is_scaled(observe):
-    """As loss scaling does, in float64."""
-    losses.judge_loss(losses.run_loss(observe, 2, 12, scale=1024.0, dtype="float64"))
+    """As loss scaling does."""
+    losses.judge_loss(losses.run_loss(observe, 2, 12, scale=1024.0))
 
 
 @pytest.mark.law("vocabulary.ignored_targets_do_not_count")
-@pytest.mark.parametrize(("ignored", "ignore_index"), [("some", None), ("some", 3)])
+@pytest.mark.parametrize(("ignored", "ignore_index"), [("some", None), ("some", 3), ("all", None)])
 def test_ignored_targets_do_not_count(observe, ignored, ignore_index):
-    """Some of them, by -100 and by a word's own number."""
+    """Some of them, by -100 and by a word's own number; and all, which gives NaN."""
     losses.judge_loss(losses.run_loss(observe, 2, 12, ignored=ignored, ignore_index=ignore_index))
 
 
@@ -280,8 +288,8 @@ def test_two_groups_of_two_train_side_by_side(observe):
 def test_every_architecture(observe):
     """Rotary, RMSNorm, SwiGLU, grouped queries, no biases, an untied head."""
     seen = models.run_model(observe, 3, models.LLAMA)
-    models.judge_start(seen)
     models.judge_model(seen)
+    models.judge_start(seen)
 
 
 @pytest.mark.law("model.two_all_reduces_each_way_per_block")
@@ -347,6 +355,13 @@ def test_the_stream_is_cut(observe):
 def test_the_norm_is_that_of_the_whole_model(observe, world_size, transport):
     """Two parts, two whole parameters, of which one has no gradient."""
     clipping.judge_norm(clipping.run_clip(observe, world_size, max_norm=1.0, missing=("bias",), transport=transport))
+
+
+@pytest.mark.law("clipping.norm_is_that_of_the_whole_model")
+def test_the_norm_of_narrow_gradients(observe):
+    """bfloat16, summed in float32."""
+    cut = {"a": ("bfloat16", (30, 3)), "b": ("bfloat16", (2, 2))}
+    clipping.judge_norm(clipping.run_clip(observe, 2, max_norm=1.0, cut=cut, whole={"c": ("bfloat16", (9,))}))
 
 
 @pytest.mark.law("clipping.gradients_are_scaled_alike")

@@ -40,7 +40,7 @@ def carried(event: Event) -> float:
         f"rank {event.rank} calls {event.op}{f' ({event.at})' if event.at else ''} in {event.phase}.",
         "Allowed: all_reduce, reduce_scatter and all_gather.",
         f"{event.op} is none of the operations that tensor parallelism needs.",
-        "Section 3's table has one operation for each pass.",
+        "Section 3's table has one operation for each pass, and the bytes that it may carry.",
     )
 
 

@@ -31,7 +31,7 @@ def draw_logits(rng: np.random.Generator, tokens: tuple[int, ...], vocab_size: i
     if how == "large":
         logits = np.sign(logits) * np.exp(rng.uniform(0, math.log(1e4), logits.shape))
         rows = logits.reshape(-1, vocab_size)
-        rows[0], rows[1] = -1e4, 1e4
+        rows[0], rows[1], rows[2] = -1e4, 1e4, rng.uniform(-1e4, -9.9e3, vocab_size)
         rows[0, vocab_size - 1] = 9e3
     return logits
 
@@ -125,7 +125,10 @@ def judge_loss(seen: Any) -> None:
         words = f"vocab_parallel_cross_entropy, {case['vocab_size']} words on {n} ranks"
         factors = {"the share of counted targets": right.share, "scale": case.get("scale", 1.0)}
         for place, rank in enumerate(members):
-            hints = Hints(world_size=n, others=right.others, suggestion=LOSS_SUGGESTION, factors=factors)
+            suggestion = "The mean over no targets is NaN, as torch has it." if np.isnan(right.loss) else LOSS_SUGGESTION
+            if seen.request.return_of("dlogits", rank).dtype in ("bfloat16", "float16"):
+                suggestion = "The sums of 16-bit logits are taken in float32, and the loss is float32."
+            hints = Hints(world_size=n, others=right.others, suggestion=suggestion, factors=factors)
             got, what = seen.rank(rank), f"{words}: the loss on rank {rank}"
             assert_close(got["loss"], right.loss, allowed=right.loss_allowed, what=what, hints=hints)
             if np.isnan(right.loss):

@@ -177,6 +177,9 @@ def judge_start(run: Sliced) -> None:
     for rank, place, n, whole in run.ranks():
         facts = run.seen.facts(rank)
         expected = {name: part(name, whole.input(f"w/{name}", 0), place, n) for name in weights_of(run.config)}
+        if not facts["is_in_place"]:
+            raise broken(f"rank {rank}: parallelize returns another object than it got.", "Expected: gpt itself.",
+                         "The model is not changed in place.")  # fmt: skip
         judge_names(facts, list(expected), rank)
         for name, value in expected.items():
             hints = Hints(world_size=n, suggestion="A layer takes its part of the layer that it replaces.")
@@ -191,9 +194,6 @@ def judge_start(run: Sliced) -> None:
             raise broken(f"rank {rank} of {n}: the whole {', '.join(alive)} can still be reached after parallelize.",
                          "Expected: its memory is free, since a part has taken its place.",
                          "The memory of whole weights is kept beside the parts.", "Who still holds the old layer?")  # fmt: skip
-        if not facts["is_in_place"]:
-            raise broken(f"rank {rank}: parallelize returns another object than it got.", "Expected: gpt itself.",
-                         "The model is not changed in place.")  # fmt: skip
 
 
 def judge_names(facts: dict[str, Any], names: list[str], rank: int) -> None:

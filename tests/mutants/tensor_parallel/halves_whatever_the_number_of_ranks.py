@@ -1,7 +1,7 @@
 """Scatters halves, the first to rank 0 and the second to everybody else: right with two ranks only.
 
 law: tensor_parallel.functions.scatter_and_gather_are_conjugate
-says: scatter
+says: shape
 """
 # region solution scatter_forward
     ctx.group = group

@@ -1,7 +1,7 @@
 """Under sequence parallelism the head multiplies this rank's tokens only.
 
 law: tensor_parallel.sequence.loss_and_gradients_equal_the_whole
-says: shape
+says: Size does not match
 """
 # region solution parallelize
     config, world_size = gpt.config, dist.get_world_size(group)

@@ -1,7 +1,7 @@
 """Sums in float32 and rounds the loss to 16 bits at the end.
 
 law: tensor_parallel.vocabulary.half_precision_is_summed_in_float32
-says: float32
+says: dtype
 """
 # region solution cross_entropy_forward
     num_rows = logits.shape[-1]
