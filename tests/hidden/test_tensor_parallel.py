@@ -200,7 +200,8 @@ def test_ignored_targets_do_not_count(observe, ignored, ignore_index):
 @pytest.mark.parametrize(("world_size", "dtype"), [(3, "float32"), (2, "bfloat16")])
 def test_large_logits_stay_finite(observe, world_size, dtype):
     """Uneven words, and bfloat16."""
-    losses.judge_loss(losses.run_loss(observe, world_size, 10 if world_size == 3 else 9, how="large", dtype=dtype, kind=f"world size {world_size}, {dtype}, large"))
+    kind = f"world size {world_size}, {dtype}, large"
+    losses.judge_loss(losses.run_loss(observe, world_size, 10 if world_size == 3 else 9, how="large", dtype=dtype, kind=kind))
 
 
 @pytest.mark.law("vocabulary.half_precision_is_summed_in_float32")

@@ -114,7 +114,7 @@ def judge_one(
         others["this rank's part of the sum"] = part_of(np.sum(arrays, axis=0), axis, place, len(arrays))
     fitting = {words: value for words, value in others.items() if value.shape == right.shape and not np.array_equal(value, right)}
     got = seen.rank(rank)[f"{'dx' if backward else 'y'}/{name}"]
-    suggestion = "all_gather_sequence and reduce_scatter_sequence are each other's backward, along the dim given: which tokens are a rank's?"
+    suggestion = "all_gather_sequence and reduce_scatter_sequence are each other's backward, along the dim given."
     hints = Hints(world_size=len(arrays), others=fitting, suggestion=suggestion if name.endswith("sequence") else "")
     assert_close(got, right, allowed=allowed, what=f"{name}: {what} on rank {rank}", hints=hints)
 

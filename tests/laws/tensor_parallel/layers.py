@@ -161,7 +161,8 @@ def judge_held(seen: Any, rank: int, words: str, *, cut: set[str]) -> None:
                      f"That is {facts['held_bytes'] / num_bytes:.3g} times the part: the memory of the whole layer is kept alive.",
                      "A slice is a view of the whole: clone it.")  # fmt: skip
     if facts["shared"]:
-        raise broken(f"{words}: {', '.join(facts['shared'])} of rank {rank} lies in the memory of the whole layer's.", "Expected: memory of its own.",
+        found = f"{words}: {', '.join(facts['shared'])} of rank {rank} lies in the memory of the whole layer's"
+        raise broken(f"{found}.", "Expected: memory of its own.",
                      "A parameter is the whole layer's own, or a view of it.", "Clone it, the row-parallel bias too.")  # fmt: skip
     if not facts["is_whole_intact"]:
         raise broken(f"{words}: on rank {rank} the whole layer has changed.", "Expected: as it was.", "The whole layer is written to.")
@@ -233,7 +234,7 @@ def judge_embedding(seen: Any) -> None:
             got, dtype = seen.rank(rank), seen.request.return_of("y", rank).dtype
             words = f"VocabParallelEmbedding of {len(weight)} words on {n} ranks"
             rows = part_of(padded(weight, n), 0, place, n)
-            hints = Hints(world_size=n, suggestion="Rows r·P … r·P + P - 1 are rank r's; those beyond the vocabulary are padding, and zeros.")
+            hints = Hints(world_size=n, suggestion="Rows r·P … r·P + P - 1 are rank r's; those beyond the vocabulary are padding: zeros.")
             assert_equal(got["weight"], rows, what=f"{words}: the rows of rank {rank}", hints=hints)
             right = weight[tokens] if axis is None else part_of(weight[tokens], axis, place, n)
             hints = Hints(world_size=n, suggestion="Is the token shifted by r·P, and does every rank but the owner add zeros?")
