@@ -11,6 +11,12 @@
         parent, _, last = name.rpartition(".")
         if isinstance(linear, nn.Linear) and last in kinds:
             setattr(gpt.get_submodule(parent), last, kinds[last](linear, group, sequence_parallel=sequence_parallel))
+    for mlp in [block.mlp for block in gpt.blocks if block.mlp.gate is not None]:
+        def enter(module: nn.Module, inputs: tuple[Tensor, ...]) -> Tensor:
+            return all_gather_sequence(inputs[0], group) if sequence_parallel else copy_to_tensor_parallel(inputs[0], group)
+
+        mlp.register_forward_pre_hook(enter)
+        mlp.gate.is_entered = mlp.up.is_entered = True
     gpt.token_embedding = VocabParallelEmbedding(gpt.token_embedding, group, sequence_parallel=sequence_parallel)
     gpt.head = ColumnParallelLinear(gpt.head, group, sequence_parallel=sequence_parallel, pad=True)
     if gpt.config.tied:
