@@ -18,14 +18,14 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import Tensor
 
 from lm.checkpoint import read_checkpoint, restore, save_checkpoint
 from lm.flags import make_parser, what_is_missing
 from lm.gpt import GPT, PRESETS, GPTConfig
 from lm.hardware import hardware_here
 from lm.loader import Shard, TokenLoader
-from lm.pieces import data_parallel, loss_scaler, recompute_blocks
+from lm.pieces import cut_into_slices, data_parallel, loss_scaler, recompute_blocks
 from lm.training import (
     autocast,
     counted_flops_per_token,
@@ -103,6 +103,7 @@ class Run:
 
     def __init__(self, options: argparse.Namespace, rank: int, world_size: int, device: torch.device) -> None:
         self.options, self.rank, self.world_size, self.device = options, rank, world_size, device
+        self.replica, self.num_replicas = rank // options.tensor, world_size // options.tensor  # neighbours hold one model together
         if device.type == "cpu" or options.deterministic:
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS keeps no promise without it
             torch.use_deterministic_algorithms(True)
@@ -113,12 +114,14 @@ class Run:
         self.loader = self.load("train")
         torch.manual_seed(options.seed)  # equal weights on every rank
         self.model = GPT(self.config).to(device)
+        self.num_parameters = sum(p.numel() for p in self.model.parameters())
         recompute_blocks(self.model, options.recompute)
         self.scaler = loss_scaler(options.precision)
-        self.trainee: Any = data_parallel(self.model, options.data_parallel)
+        replicas, self.clip_grad_norm = cut_into_slices(self.model, options, self.replica)
+        self.trainee: Any = data_parallel(self.model, options.data_parallel, replicas)
         if options.compile:
             self.trainee.compile()
-        torch.manual_seed(options.seed + 1 + rank)  # but each its own dropout
+        torch.manual_seed(options.seed + 1 + self.replica)  # but each replica its own dropout
         self.optimizer = make_optimizer(self.model, options.learning_rate, options.weight_decay)
         self.step = 0
         self.hardware = hardware_here(device, options.precision)
@@ -128,7 +131,7 @@ class Run:
 
     def load(self, part: str) -> TokenLoader:
         """Return a loader at the beginning of `part`."""
-        where = {"rank": self.rank, "world_size": self.world_size, "seed": self.options.seed}
+        where = {"rank": self.replica, "world_size": self.num_replicas, "seed": self.options.seed}
         return TokenLoader(self.shards[part], batch_size=self.options.batch, num_tokens=self.sequence, **where)
 
     def next_batch(self, loader: TokenLoader) -> tuple[Tensor, Tensor]:
@@ -164,7 +167,7 @@ class Run:
                 group["lr"] = learning_rate
             batch = self.next_batch(self.loader)
             how = {"precision": options.precision, "clip": options.clip, "num_micro_batches": options.accumulate, "scaler": self.scaler}
-            loss, norm = train_step(self.trainee, self.optimizer, *batch, **how)
+            loss, norm = train_step(self.trainee, self.optimizer, *batch, clip_grad_norm=self.clip_grad_norm, **how)
             self.step += 1
             evaluates, saves = self.is_due(options.evaluate_every), bool(options.checkpoint) and self.is_due(options.checkpoint_every)
             if evaluates or saves or self.is_due(options.log_every):
@@ -182,14 +185,13 @@ class Run:
 
     def introduce(self) -> None:
         """Log what this run is, and say it in one sentence."""
-        num_parameters = sum(p.numel() for p in self.model.parameters())
         device = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else "CPU"
         self.log.write(
             "start",
             step=self.step,
             flags={name: str(value) if isinstance(value, Path) else value for name, value in vars(self.options).items()},
             config=dataclasses.asdict(self.config),
-            num_parameters=num_parameters,
+            num_parameters=self.num_parameters,
             device=device,
             world_size=self.world_size,
             torch_version=torch.__version__,
@@ -197,13 +199,14 @@ class Run:
             peak_flops_per_s=self.peak_flops_per_s,
             peak_source=self.hardware.source if self.hardware else None,
         )
-        self.log.say(f"{num_parameters:,} parameters, vocabulary {self.config.vocab_size}, {self.world_size} × {device}, step {self.step}")
+        words = f"{self.num_parameters:,} parameters, vocabulary {self.config.vocab_size}, {self.world_size} × {device}, step {self.step}"
+        self.log.say(words)
         if self.peak_flops_per_s is None:
             self.log.say(f"lm/hardware.py knows no {self.options.precision} peak of this device: MFU is left out")
 
     def report(self, loss: float, norm: Tensor, learning_rate: float, *, step_s: float) -> None:
         """Log the step just done, and say how far the run is."""
-        tokens_per_s = self.options.batch * self.sequence * self.world_size / step_s
+        tokens_per_s = self.options.batch * self.sequence * self.num_replicas / step_s
         mfu = tokens_per_s * self.flops_per_token / (self.peak_flops_per_s * self.world_size) if self.peak_flops_per_s else None
         memory_bytes = peak_memory_bytes(self.device)
         whole_norm = norm.full_tensor() if hasattr(norm, "full_tensor") else norm  # FSDP2 keeps the norm in shards as well

@@ -12,6 +12,7 @@ import socket
 import sys
 import threading
 from collections.abc import Sequence
+from typing import BinaryIO
 
 from grader import frames
 from grader.frames import Bytes
@@ -94,10 +95,24 @@ class Line:
                     raise EOFError(LINE_IS_CLOSED)
                 header_bytes, body_bytes = frames.HEAD.unpack(head)
                 header = json.loads(stream.read(header_bytes))
-                body = bytearray(body_bytes)
-                if stream.readinto(body) < body_bytes:
+                try:
+                    body = bytearray(body_bytes)
+                except MemoryError:  # under a limit on memory: told to the caller, or this thread would end and everybody wait
+                    header["error"] = f"MemoryError: there is no room for the {body_bytes} bytes that arrive"
+                    body = _skip(stream, body_bytes)
+                if body and stream.readinto(body) < body_bytes:
                     raise EOFError(LINE_IS_CLOSED)
                 self._landings.pop(header["id"]).land(header, body)
         except (EOFError, OSError):
             for landing in list(self._landings.values()):
                 landing.land({"error": LINE_IS_CLOSED}, b"")
+
+
+def _skip(stream: BinaryIO, num_bytes: int) -> bytearray:
+    """Read past a body that has no room, and return an empty one."""
+    while num_bytes > 0:
+        part = stream.read(min(num_bytes, 2**16))
+        if not part:
+            raise EOFError(LINE_IS_CLOSED)
+        num_bytes -= len(part)
+    return bytearray()

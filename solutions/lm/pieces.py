@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lm.gpt import GPT
 
 
-def data_parallel(model: GPT, kind: str) -> nn.Module:
-    """Return the module whose forward and backward keep the ranks' weights equal."""
+def cut_into_slices(model: GPT, options: argparse.Namespace, replica: int) -> tuple[dist.ProcessGroup | None, Any]:
+    """Cut the model over `--tensor` neighbours. Return the group of ranks with the same slice (None: all), and what clips gradients."""
+    if options.tensor == 1:
+        return None, nn.utils.clip_grad_norm_
+    from tensor_parallel import clip_grad_norm_, parallelize  # yours
+
+    neighbours, _ = dist.new_subgroups(options.tensor)
+    alike = [dist.new_group(range(place, dist.get_world_size(), options.tensor)) for place in range(options.tensor)]
+    parallelize(model, neighbours, sequence_parallel=options.sequence_parallel, seed=options.seed + 1 + replica)
+    return alike[dist.get_rank() % options.tensor], functools.partial(clip_grad_norm_, group=neighbours)
+
+
+def data_parallel(model: GPT, kind: str, group: dist.ProcessGroup | None) -> nn.Module:
+    """Return the module whose forward and backward keep the weights of the group's ranks equal."""
     if kind == "ddp":
         from data_parallel import DistributedDataParallel  # yours
 
-        return DistributedDataParallel(model)  # type: ignore[no-any-return]
+        return DistributedDataParallel(model, group) if group else DistributedDataParallel(model)  # type: ignore[no-any-return]
     if kind == "torch_ddp":
-        on_gpu = next(model.parameters()).is_cuda
-        return nn.parallel.DistributedDataParallel(model, device_ids=[torch.cuda.current_device()] if on_gpu else None)
+        devices = [torch.cuda.current_device()] if next(model.parameters()).is_cuda else None
+        return nn.parallel.DistributedDataParallel(model, device_ids=devices, process_group=group)
     if kind == "torch_fsdp2":
         from torch.distributed.fsdp import fully_shard
 

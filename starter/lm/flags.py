@@ -14,7 +14,6 @@ from lm.gpt import PRESETS
 # Flags that wait for an assignment: which values ask for it, and its name. A line leaves when the piece is wired in.
 WAITING: list[tuple[str, Callable[[Any], bool], str]] = [
     ("data_parallel", lambda value: value in ("zero1", "zero2", "fsdp"), "sharded_data_parallel"),
-    ("tensor", lambda value: value > 1, "tensor_parallel"),
     ("pipeline", lambda value: value > 1, "pipeline_parallel"),
     ("context", lambda value: value > 1, "context_parallel"),
     ("expert", lambda value: value > 1, "expert_parallel"),
@@ -27,6 +26,8 @@ YOURS: list[tuple[str, Callable[[Any], bool], str]] = [
     ("attention", lambda value: value == "flash", "flash_attention"),
     ("data_parallel", lambda value: value == "ddp", "data_parallel"),
 ]
+# Ways of data parallelism that work around slices of a model.
+AROUND_SLICES = ("none", "ddp", "torch_ddp")
 
 
 def make_parser(description: str | None) -> argparse.ArgumentParser:
@@ -55,6 +56,7 @@ def make_parser(description: str | None) -> argparse.ArgumentParser:
     add("--data-parallel", choices=("none", "ddp", "zero1", "zero2", "fsdp", "torch_ddp", "torch_fsdp2"), default="none")
     for axis in ("tensor", "pipeline", "context", "expert"):
         add(f"--{axis}", type=int, default=1, metavar="N", help=f"ranks along the {axis}-parallel axis")
+    add("--sequence-parallel", action="store_true", help="with --tensor: cut the residual stream along the tokens, too")
     # Not --log: torchrun takes that for a shortened --log-dir of its own.
     add("--log-file", type=Path, help="JSON lines, one record per event")
     add("--log-every", type=int, default=10, metavar="STEPS")
@@ -78,7 +80,9 @@ def what_is_missing(options: argparse.Namespace) -> str | None:
         if asks(value) and importlib.util.find_spec(assignment) is None:
             flag = f"--{name.replace('_', '-')} {value}"
             return f"{flag} runs your {assignment}.py, of the assignment {assignment}; there is none beside train.py"
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and options.data_parallel == "none":
+    if options.tensor > 1 and (complaint := what_slices_lack(options)):
+        return complaint
+    if int(os.environ.get("WORLD_SIZE", "1")) // options.tensor > 1 and options.data_parallel == "none":
         return "several ranks were started, but nothing keeps their weights equal: add --data-parallel torch_ddp, or run plain python"
     if options.data_parallel != "none" and "RANK" not in os.environ:
         return f"--data-parallel {options.data_parallel} needs ranks: start it by torchrun --nproc-per-node 2 train.py …"
@@ -88,4 +92,22 @@ def what_is_missing(options: argparse.Namespace) -> str | None:
         return "--precision fp16 looks at every gradient before a step, and FSDP2 keeps a part on each rank: take torch_ddp, or bf16"
     if options.resume and not (options.checkpoint and options.checkpoint.exists()):
         return f"--resume finds no checkpoint at {options.checkpoint}: name the file by --checkpoint, or leave --resume out"
+    return None
+
+
+def what_slices_lack(options: argparse.Namespace) -> str | None:
+    """Say what --tensor asks for and does not find; None if it has all."""
+    flag, num_ranks = f"--tensor {options.tensor}", int(os.environ.get("WORLD_SIZE", "1"))
+    if importlib.util.find_spec("tensor_parallel") is None:
+        return f"{flag} runs your tensor_parallel.py, of the assignment tensor_parallel; there is none beside train.py"
+    if num_ranks % options.tensor:
+        return f"{flag} needs a multiple of {options.tensor} ranks, not {num_ranks}: torchrun --nproc-per-node {options.tensor} train.py …"
+    if options.data_parallel not in AROUND_SLICES:
+        return f"{flag} cuts what --data-parallel {options.data_parallel} would cut, too: take {' or '.join(AROUND_SLICES[1:])} around it"
+    if options.precision == "fp16":
+        return f"{flag} with fp16 would have each rank look for overflows in its own slices only: take bf16 or fp32"
+    if options.recompute != "none" and options.sequence_parallel and options.dropout:
+        return f"{flag} with --sequence-parallel drops by a stream of each rank's own, which --recompute doesn't rewind: leave one out"
+    if options.checkpoint:
+        return f"{flag} leaves each rank a slice of the model, and nothing joins them to a checkpoint: leave --checkpoint out"
     return None

@@ -176,6 +176,7 @@ class GPT(nn.Module):
         self.head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
         if config.tied:
             self.head.weight = self.token_embedding.weight
+        self.cross_entropy: Callable[[Tensor, Tensor], Tensor] = F.cross_entropy  # tensor parallelism puts its own here
         self.initialise()
 
     @torch.no_grad()
@@ -220,7 +221,7 @@ class GPT(nn.Module):
         logits_BTV = self.logits(x_BTC)
         if targets_BT is None:
             return logits_BTV
-        return F.cross_entropy(logits_BTV.flatten(0, 1), targets_BT.flatten())
+        return self.cross_entropy(logits_BTV.flatten(0, 1), targets_BT.flatten())
 
 
 def _gpt(num_layers: int, hidden_size: int, num_heads: int, *, vocab_size: int = 50257, max_tokens: int = 1024) -> GPTConfig:

@@ -51,7 +51,6 @@ def be_the_only_rank(monkeypatch: pytest.MonkeyPatch) -> None:
         ("--data-parallel", "zero1", "sharded_data_parallel"),
         ("--data-parallel", "zero2", "sharded_data_parallel"),
         ("--data-parallel", "fsdp", "sharded_data_parallel"),
-        ("--tensor", "2", "tensor_parallel"),
         ("--pipeline", "2", "pipeline_parallel"),
         ("--context", "2", "context_parallel"),
         ("--expert", "2", "expert_parallel"),
@@ -250,6 +249,39 @@ def test_two_ranks_train_as_one_process_with_twice_the_batch(generated_tokens: P
         # Means of other halves round otherwise, and three steps of Adam carry that on.
         assert two == pytest.approx(one, rel=1e-5)
     train.main([*common, "--steps", "4", "--batch", "4", "--checkpoint", str(tmp_path / "two.pt"), "--resume"])
+
+
+@pytest.mark.parametrize(
+    ("num_ranks", "flags"),
+    [(2, ["--batch", "4", "--sequence-parallel"]), (4, ["--batch", "2", "--data-parallel", "ddp"])],
+    ids=["sequence_parallel", "with_data_parallelism"],
+)
+def test_slices_train_as_one_process(generated_tokens: Path, tmp_path: Path, num_ranks: int, flags: list[str]) -> None:
+    """--tensor 2 on two ranks, and as two replicas on four, has the losses and gradient norms of one process; every step is clipped."""
+    common = [*FLAGS, "--data", str(generated_tokens), "--log-every", "1", "--steps", "3", "--clip", "0.1"]
+    train.main([*common, "--batch", "4", "--log-file", str(tmp_path / "one.jsonl")])
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(num_ranks)]
+    command = [*torchrun, str(SOLUTIONS / "train.py"), *common, *flags, "--tensor", "2", "--log-file", str(tmp_path / "slices.jsonl")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, ended.stderr
+    for event, fields in (("step", ("loss", "gradient_norm")), ("evaluation", ("loss",))):
+        one, slices = (records(tmp_path / name, event) for name in ("one.jsonl", "slices.jsonl"))
+        for field in fields:
+            # Sums of other parts round otherwise, and three steps of Adam carry that on.
+            assert [record[field] for record in slices] == pytest.approx([record[field] for record in one], rel=1e-4)
+
+
+def test_slices_say_what_they_lack(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too few ranks, a wrapper that cuts as well, a checkpoint, no file of the student's."""
+    assert "needs a multiple of 2 ranks" in refusal(capsys, "--tensor", "2")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    assert "take ddp or torch_ddp" in refusal(capsys, "--tensor", "2", "--data-parallel", "torch_fsdp2")
+    assert "leave --checkpoint out" in refusal(capsys, "--tensor", "2", "--checkpoint", "run.pt")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    assert "nothing keeps their weights equal" in refusal(capsys, "--tensor", "2")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "--tensor 2 runs your tensor_parallel.py" in refusal(capsys, "--tensor", "2")
 
 
 @pytest.mark.parametrize("wrapper", ["torch_ddp", "torch_fsdp2"])

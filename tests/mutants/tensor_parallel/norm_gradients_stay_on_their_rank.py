@@ -1,0 +1,18 @@
+"""Norm weights keep the gradient of their own tokens.
+
+law: tensor_parallel.sequence.whole_weights_collect_their_gradients
+says: summed over the group
+"""
+# region solution cut_the_stream
+    whole = []
+    if gpt.position_embedding is not None:
+        gpt.position_embedding.register_forward_pre_hook(lambda _, inputs: (own_part(inputs[0], 0, group),))
+        whole.append(gpt.position_embedding)
+    # These weights are whole on every rank and see some tokens only. The hook runs once per backward, before the sum reaches grad.
+    for parameter in nn.ModuleList(whole).parameters():
+        parameter.register_hook(lambda gradient: summed(gradient, group))
+    # Other tokens on each rank: with one mask for all, tokens T/N apart would lose the same channels.
+    for module in [gpt, *gpt.blocks]:
+        module.dropout = RankDropout(module.dropout.p)
+        module.dropout.random = rank_random
+# endregion

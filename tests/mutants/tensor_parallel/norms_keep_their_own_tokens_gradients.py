@@ -1,0 +1,16 @@
+"""Sums the gradient of the position embedding over the ranks, and those of the norms not.
+
+law: tensor_parallel.sequence.whole_weights_collect_their_gradients
+says: norm
+"""
+# region solution cut_the_stream
+    whole = []
+    if gpt.position_embedding is not None:
+        gpt.position_embedding.register_forward_pre_hook(lambda _, inputs: (own_part(inputs[0], 0, group),))
+        whole.append(gpt.position_embedding)
+    for parameter in nn.ModuleList(whole).parameters():
+        parameter.register_hook(lambda gradient: summed(gradient, group))
+    for module in [gpt, *gpt.blocks]:
+        module.dropout = RankDropout(module.dropout.p)
+        module.dropout.random = random
+# endregion

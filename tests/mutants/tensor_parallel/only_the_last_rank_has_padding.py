@@ -1,0 +1,30 @@
+"""Masks padding on the last rank alone and forgets that small vocabularies leave whole ranks without a word.
+
+law: tensor_parallel.vocabulary.uneven_vocabularies_are_padded
+says: loss
+"""
+# region solution cross_entropy_forward
+    num_rows = logits.shape[-1]
+    first_row = dist.get_rank(group) * num_rows
+    scores = logits.double() if logits.dtype == torch.float64 else logits.float()
+    world_size = dist.get_world_size(group)
+    if dist.get_rank(group) == world_size - 1:
+        num_padded = min(world_size * num_rows - vocab_size, num_rows)
+        scores = F.pad(scores[..., : num_rows - num_padded], (0, num_padded), value=-torch.inf)
+    largest = scores.amax(-1)
+    dist.all_reduce(largest, dist.ReduceOp.MAX, group=group)
+    scores = scores - largest.unsqueeze(-1)
+    counts = targets != ignore_index
+    row = targets - first_row
+    is_here = counts & (row >= 0) & (row < num_rows)
+    row = row.where(is_here, 0)
+    target_score = scores.gather(-1, row.unsqueeze(-1)).squeeze(-1).where(is_here, 0)
+    exponentials = scores.exp_()
+    sums = torch.stack((exponentials.sum(-1), target_score))
+    dist.all_reduce(sums, group=group)
+    denominator, target_score = sums
+    num_counted = counts.sum()
+    ctx.save_for_backward(exponentials, denominator, row, is_here, counts, num_counted)
+    ctx.dtype = logits.dtype
+    return (denominator.log() - target_score).where(counts, 0).sum() / num_counted
+# endregion

@@ -1,0 +1,17 @@
+"""Hooks every parameter without a mark, also the row-parallel biases, which f has summed already.
+
+law: tensor_parallel.sequence.whole_weights_collect_their_gradients
+says: bias
+"""
+# region solution cut_the_stream
+    whole = [module for module in gpt.modules() if isinstance(module, nn.LayerNorm | nn.RMSNorm)]
+    if gpt.position_embedding is not None:
+        gpt.position_embedding.register_forward_pre_hook(lambda _, inputs: (own_part(inputs[0], 0, group),))
+        whole.append(gpt.position_embedding)
+    for parameter in gpt.parameters():
+        if not getattr(parameter, "is_cut", False):
+            parameter.register_hook(lambda gradient: summed(gradient, group))
+    for module in [gpt, *gpt.blocks]:
+        module.dropout = RankDropout(module.dropout.p)
+        module.dropout.random = random
+# endregion
