@@ -14,5 +14,5 @@ says: summed over the group
     # Other tokens on each rank: with one mask for all, tokens T/N apart would lose the same channels.
     for module in [gpt, *gpt.blocks]:
         module.dropout = RankDropout(module.dropout.p)
-        module.dropout.random = rank_random
+        module.dropout.random = random
 # endregion
