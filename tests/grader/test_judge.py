@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -322,52 +321,6 @@ def test_tests_import_the_laws_of_their_own_course(tmp_path: Path) -> None:
         assert message
         places.append((message.seen.rpartition(" ")[2], message.where.partition(":")[0]))
     assert places == [("'first'", "sums.py"), ("'second'", "sums.py")]
-
-
-@dataclass
-class Meeting:
-    """Observations that two threads make: the first of the judge's waits until the one who looks ahead has made `num_ahead`."""
-
-    num_ahead: int
-    asked: dict[str, list[str]] = field(default_factory=lambda: {"judge": [], "scout": []})
-    far_enough: threading.Event = field(default_factory=threading.Event)
-
-    def for_case(self, assignment: str, hidden: bool, case_id: str) -> Meeting:
-        return self
-
-    keys: tuple[str, ...] = ()
-    kind: str = ""
-
-    def __call__(self, probe: str) -> str:
-        who = "scout" if threading.current_thread().name == "scout" else "judge"
-        self.asked[who].append(probe)
-        if len(self.asked["scout"]) == self.num_ahead:
-            self.far_enough.set()
-        if who == "judge" and not self.far_enough.wait(60):
-            raise MachineError("nobody looked ahead")
-        return probe
-
-    def how_to(self) -> Message:
-        return Message(seen="")
-
-
-def test_later_cases_are_observed_while_the_first_is_judged(course: Course) -> None:
-    """From the last one backwards, each once, and never what the judge has reached; the verdicts are the judge's own."""
-    course.observer = meeting = Meeting(3)  # type: ignore[assignment]
-    course.write(over_probes("a", "b", "c", "d"))
-    judged = course.judge(assignment("sum"), looks_ahead=True)
-    assert meeting.asked == {"judge": ["a", "b", "c", "d"], "scout": ["d", "c", "b"]}
-    assert [verdict.outcome for verdict in judged.verdicts] == ["passed"] * 4
-
-
-def test_looking_ahead_ends_where_a_case_would_judge(course: Course) -> None:
-    """No assertion is met, nothing is told, nothing that fails there ends the judge."""
-    course.observer = meeting = Meeting(2)  # type: ignore[assignment]
-    body = "    seen = observe(probe)\n    assert seen.upper() != 'B'\n    observe('second')\n    raise SystemExit(seen)\n"
-    course.write(f"@law('ring.sum')\n@pytest.mark.parametrize('probe', ['a', 'b', 'c'])\ndef test_sum(observe, probe):\n{body}")
-    judged = course.judge(assignment("sum"), looks_ahead=True)
-    assert meeting.asked == {"judge": ["a", "second", "b", "c", "second"], "scout": ["c", "b"]}
-    assert [verdict.outcome for verdict in judged.verdicts] == ["course_error", "failed", "course_error"]
 
 
 def test_a_law_is_judged_until_it_has_failed(course: Course) -> None:
