@@ -62,6 +62,7 @@ def judge_norm(seen: Any) -> None:
             suggestion = "Squares of parts add up over the group, those of whole parameters count once."
             hints = Hints(world_size=n, others=different, suggestion=suggestion)
             allowed = (num_terms + ROUNDINGS) * unit_roundoff("float32") * norm
+            judge_missing(seen, rank)
             got = seen.rank(rank)["norm"]
             assert_close(got, np.asarray(norm), allowed=allowed, what=f"the gradient's norm on rank {rank}", hints=hints)
 
@@ -87,7 +88,10 @@ def judge_scaled(seen: Any) -> None:
                 names = ", ".join(seen.facts(rank)["replaced"])
                 raise broken(f"rank {rank}: the gradient of {names} is another tensor afterwards.", "Expected: it is scaled in place.",
                              "A gradient is replaced, not scaled in place: whoever holds a view of it keeps the old one.")  # fmt: skip
-            if seen.facts(rank)["appeared"]:
-                names = ", ".join(seen.facts(rank)["appeared"])
-                raise broken(f"rank {rank}: {names} had no gradient, and has one now.", "Expected: None still.",
-                             "A missing gradient is filled in.")  # fmt: skip
+            judge_missing(seen, rank)
+
+
+def judge_missing(seen: Any, rank: int) -> None:
+    """A gradient that was None still is."""
+    if names := ", ".join(seen.facts(rank)["appeared"]):
+        raise broken(f"rank {rank}: {names} had no gradient, and has one now.", "Expected: None still.", "A missing gradient is filled in.")

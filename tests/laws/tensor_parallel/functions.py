@@ -160,7 +160,7 @@ def judge_traffic(seen: Any, names: Sequence[str] = ALL) -> None:
 # --- nested calls ----------------------------------------------------------------------------------------------------
 def run_nested(observe: Any, world_size: int, name: str, **case: Any) -> Any:
     """Two calls of a sequence function along other dims, before the backward of either."""
-    part = [2, 3, 2]
+    part = [2 * world_size, 2 * world_size, 2]  # a wrong dim can be cut, too, and gives a wrong gradient
     whole = [[extent * (world_size if d == dim else 1) for d, extent in enumerate(part)] for dim in (0, 1)]
 
     def inputs(rng: np.random.Generator) -> dict[str, list[Array]]:
