@@ -1,7 +1,7 @@
 """Gathers the stream at the end of each block and cuts it at the beginning of the next: blocks return all tokens.
 
 law: tensor_parallel.sequence.stream_is_cut
-says: shape
+says: tokens
 """
 # region solution cut_the_stream
     whole = [module for module in gpt.modules() if isinstance(module, nn.LayerNorm | nn.RMSNorm)]

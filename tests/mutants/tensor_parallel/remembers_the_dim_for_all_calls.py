@@ -1,7 +1,7 @@
 """Keeps the dim on the class instead of in ctx: a second call before backward changes the first one's.
 
 law: tensor_parallel.functions.sequence_functions_are_conjugate
-says: dim
+says: gradient
 """
 # region solution all_gather_sequence_forward
     AllGatherSequence.dim = dim
