@@ -31,7 +31,7 @@ def draw_logits(rng: np.random.Generator, tokens: tuple[int, ...], vocab_size: i
     if how == "large":
         logits = np.sign(logits) * np.exp(rng.uniform(0, math.log(1e4), logits.shape))
         rows = logits.reshape(-1, vocab_size)
-        rows[0], rows[1], rows[2] = -1e4, 1e4, rng.uniform(-1e4, -9.9e3, vocab_size)
+        rows[0], rows[1], rows[2] = -1e4, 1e4, rng.uniform(-1e4, -9998, vocab_size)
         rows[0, vocab_size - 1] = 9e3
     return logits
 
