@@ -139,7 +139,7 @@ def judge_loss(seen: Any) -> None:
             )
             allowed = allowed + 2 * unit_roundoff(dtype) * np.abs(value) + SMALLEST.get(dtype, 0.0)
             hints = Hints(world_size=n, factors=factors, others={OWN: own} if n > 1 else {}, suggestion=GRADIENT_SUGGESTION)
-            what = f"{words}: the gradient of the logits of rank {rank}"
+            what = f"{words}: the gradient of the loss by the logits of rank {rank}"
             assert_close(got["dlogits"], value, allowed=allowed, what=what, hints=hints)
 
 
