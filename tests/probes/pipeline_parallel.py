@@ -101,6 +101,7 @@ def given(batch: torch.Tensor) -> list[torch.Tensor] | None:
 
 
 def gradient_of(parameter: nn.Parameter) -> torch.Tensor:
+    """Its grad; zeros where there is none."""
     return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
 
 
