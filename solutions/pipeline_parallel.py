@@ -111,7 +111,7 @@ def alternating(forwards: list[Action], backwards: list[Action], num_warm_up: in
     """Return `num_warm_up` forwards, then forward and backward in turn, then what is left. A helper: never called by the tests."""
     # region solution alternating
     actions = forwards[:num_warm_up]
-    # A forward first: its backward comes next, or one that a forward before it has made possible.
+    # A forward first: on the last rank it is what the backward after it needs.
     for forward, backward in zip(forwards[num_warm_up:], backwards, strict=False):
         actions += [forward, backward]
     return actions + backwards[len(forwards) - num_warm_up :]
@@ -134,7 +134,8 @@ def interleaved_one_f_one_b(num_ranks: int, num_micro_batches: int, num_chunks: 
         forwards = [Action(FORWARD, chunk * num_ranks + rank, micro_batch) for chunk, micro_batch in order]
         # Backward begins at the loss: last chunk first.
         backwards = [Action(BACKWARD, (num_chunks - 1 - chunk) * num_ranks + rank, micro_batch) for chunk, micro_batch in order]
-        # Micro-batch 0 comes to the last chunk after P forwards in each one before; and passes every rank behind on both ways.
+        # P forwards in each chunk before the last, and more for the way through the ranks behind and back: one for each if messages
+        # took no time; the second covers the message's way.
         num_warm_up = min(2 * (num_ranks - 1 - rank) + (num_chunks - 1) * num_ranks, len(forwards))
         schedule.append(alternating(forwards, backwards, num_warm_up))
     return schedule
@@ -158,8 +159,7 @@ class PipelineStage:
     ) -> None:  # fmt: skip
         self.stages, self.num_stages, self.boundary, self.loss_function = stages, num_stages, boundary, loss_function
         self.rank, self.num_ranks = dist.get_rank(group), dist.get_world_size(group)
-        # NCCL carries out what one pair of ranks exchanges through one group in order, in both directions. In two groups, an activation
-        # that nobody has taken yet doesn't hold up a gradient.
+        # NCCL carries out a pair's messages of one group in order, in both directions: hence two, or they hold each other up.
         self.groups = {FORWARD: group, BACKWARD: gradient_group if gradient_group is not None else group}
         # region solution stage_init
         self.in_flight: dict[tuple[int, int], tuple[torch.Tensor, torch.Tensor]] = {}  # (stage, micro-batch) -> input and output

@@ -86,8 +86,7 @@ class PipelineStage:
     ) -> None:  # fmt: skip
         self.stages, self.num_stages, self.boundary, self.loss_function = stages, num_stages, boundary, loss_function
         self.rank, self.num_ranks = dist.get_rank(group), dist.get_world_size(group)
-        # NCCL carries out what one pair of ranks exchanges through one group in order, in both directions. In two groups, an activation
-        # that nobody has taken yet doesn't hold up a gradient.
+        # NCCL carries out a pair's messages of one group in order, in both directions: hence two, or they hold each other up.
         self.groups = {FORWARD: group, BACKWARD: gradient_group if gradient_group is not None else group}
         raise NotImplementedError("pipeline_parallel, task executor: see section 7 of the handout")
 

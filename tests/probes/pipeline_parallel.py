@@ -212,7 +212,7 @@ def heavy(at: Any, *, schedule: Rows, num_stages: int, num_elements: int) -> dic
 
 
 class Heavy(nn.Module):
-    """x times a factor, by way of many copies of it."""
+    """x times a factor, as the first of many copies, all of which are kept for backward."""
 
     def __init__(self, factor: torch.Tensor, num_elements: int) -> None:
         super().__init__()
@@ -220,7 +220,7 @@ class Heavy(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         many = x.unsqueeze(0).expand(self.num_elements // x.numel(), *x.shape).contiguous()
-        return (many * self.factor).amax(0)
+        return (many * self.factor)[0]
 
 
 # --- tied weights ----------------------------------------------------------------------------------------------------

@@ -224,12 +224,12 @@ def judge_memory(seen: Any) -> None:
             raise broken(left, "Expected: none.", held, "Detach what you keep.")  # fmt: skip
 
 
-HEAVY_ELEMENTS = 2**20  # 4 MiB of float32, twice per micro-batch and stage
-HEAVY_EXTRA_BYTES = 64 * 2**20  # eight micro-batches and some room; sixteen don't fit
+HEAVY_ELEMENTS = 2**21  # 8 MiB of float32 for each micro-batch and stage
+HEAVY_EXTRA_BYTES = 112 * 2**20  # fourteen times that: one in flight and what its arithmetic needs take six or so; 24 don't fit
 
 
 def run_heavy(observe: Any, schedule: Schedule, **case: Any) -> Any:
-    """Stages that keep 8 MiB of each micro-batch in flight, in memory that holds half of the micro-batches."""
+    """Stages that keep 8 MiB of each micro-batch in flight, in memory that doesn't hold all micro-batches."""
     num_stages, world_size = num_stages_of(schedule), len(schedule)
     batch = (1 + max(action.micro_batch for action in schedule[0]), 2, 2)
 
@@ -257,6 +257,6 @@ def judge_heavy(seen: Any) -> None:
     output = x * math.prod(factors)
     for rank, factor in enumerate(factors):
         wanted = np.asarray(np.mean(2 * (output - target) * output / factor))
-        allowed = HEAVY_ELEMENTS * unit_roundoff("float32") * float(np.mean(2 * np.abs(output - target) * output / factor))
+        allowed = ROUNDINGS * unit_roundoff("float32") * float(np.mean(2 * np.abs(output - target) * output / factor))
         assert_close(seen.rank(rank)["factor"], wanted, allowed=allowed, what=f"the gradient of the factor on rank {rank}",
                      hints=Hints(factors={"micro-batches": len(x)}))  # fmt: skip

@@ -141,20 +141,20 @@ def judge_bubble(seen: Any) -> None:
                 raise broken(
                     f"{call}: with {spoken}, the bubble is {bubble} = {float(bubble):.3f} of the total; the step takes {timeline.end_s}.",
                     f"Expected: at most {published} = {float(published):.3f}.",
-                    suspect(bubble, num_ranks, num_micro_batches, chunks),
+                    suspect(function, bubble, num_ranks, num_micro_batches, chunks),
                     "Where does a rank wait although another order of its own actions would give it something to do?",
                     where=drawn(schedule),
                 )
 
 
-def suspect(bubble: Fraction, num_ranks: int, num_micro_batches: int, chunks: int) -> str:
+def suspect(function: str, bubble: Fraction, num_ranks: int, num_micro_batches: int, chunks: int) -> str:
     """What such a bubble suggests."""
     if bubble == Fraction(num_ranks - 1, num_ranks):
-        return "That is no pipeline: only one rank works at a time."
+        return "The bubble is too large, and this is no pipeline: only one rank works at a time."
     if chunks > 1 and bubble == published_bubble("1f1b", num_ranks, num_micro_batches):
-        return "That is the bubble of one stage per rank: the chunks follow each other as one."
-    if bubble == published_bubble("1f1b", num_ranks, num_micro_batches):
-        return "That is the bubble of whole backwards: nothing is won by the halves."
+        return "The bubble is too large: as with one stage per rank. Do the chunks follow each other as one?"
+    if function == ZERO_BUBBLE and bubble >= Fraction(2 * (num_ranks - 1), 3 * num_micro_batches + 2 * (num_ranks - 1)):
+        return "The bubble is too large: no BACKWARD_WEIGHT fills a gap, so nothing is won by the halves."
     return "The bubble is too large: somebody waits for a neighbour that could have been earlier."
 
 
