@@ -246,8 +246,8 @@ def test_the_executor_keeps_what_the_schedule_needs(observe):
 
 @pytest.mark.law("executor.fits_in_the_memory_of_its_depth")
 def test_a_run_fits_in_the_memory_of_its_depth(observe):
-    """A single rank, twenty-eight micro-batches."""
-    execution.judge_heavy(execution.run_heavy(observe, given.one_by_one(1, 28), kind="one rank, many micro-batches"))
+    """A single rank, twenty micro-batches."""
+    execution.judge_heavy(execution.run_heavy(observe, given.one_by_one(1, 20), kind="one rank, many micro-batches"))
 
 
 @pytest.mark.law("executor.takes_the_time_of_the_schedule")

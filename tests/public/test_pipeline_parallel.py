@@ -215,8 +215,8 @@ def test_the_executor_keeps_what_the_schedule_needs(observe, schedule):
 
 @pytest.mark.law("executor.fits_in_the_memory_of_its_depth")
 def test_a_run_fits_in_the_memory_of_its_depth(observe):
-    """Twenty-four micro-batches of 8 MiB each, of which one at a time is in flight."""
-    execution.judge_heavy(execution.run_heavy(observe, given.one_by_one(2, 24)))
+    """Sixteen micro-batches of 4 MiB each, of which one at a time is in flight."""
+    execution.judge_heavy(execution.run_heavy(observe, given.one_by_one(2, 16)))
 
 
 @pytest.mark.law("executor.takes_the_time_of_the_schedule")

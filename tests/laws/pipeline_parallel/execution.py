@@ -224,12 +224,12 @@ def judge_memory(seen: Any) -> None:
             raise broken(left, "Expected: none.", held, "Detach what you keep.")  # fmt: skip
 
 
-HEAVY_ELEMENTS = 2**21  # 8 MiB of float32 for each micro-batch and stage
-HEAVY_EXTRA_BYTES = 112 * 2**20  # fourteen times that: one in flight and what its arithmetic needs take six or so; 24 don't fit
+HEAVY_ELEMENTS = 2**20  # 4 MiB of float32 for each micro-batch and stage
+HEAVY_EXTRA_BYTES = 32 * 2**20  # eight times that: one in flight and what its arithmetic needs take half of it; sixteen don't fit
 
 
 def run_heavy(observe: Any, schedule: Schedule, **case: Any) -> Any:
-    """Stages that keep 8 MiB of each micro-batch in flight, in memory that doesn't hold all micro-batches."""
+    """Stages that keep 4 MiB of each micro-batch in flight, in memory that doesn't hold all micro-batches."""
     num_stages, world_size = num_stages_of(schedule), len(schedule)
     batch = (1 + max(action.micro_batch for action in schedule[0]), 2, 2)
 
