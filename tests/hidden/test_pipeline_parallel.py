@@ -167,6 +167,7 @@ def test_zero_bubble_has_the_published_bubble(observe):
 THREE = given.any_schedule(11, 3, 5)
 FOUR_BY_LOT = given.any_schedule(12, 4, 3)
 TWO_BY_THREE = given.any_schedule(13, 2, 4, chunks=3)
+NO_TAGS = "NCCL knows no tags, and here activations and gradients share a link"
 ONE_RANK = given.any_schedule(14, 1, 3, chunks=3)
 
 
@@ -214,10 +215,10 @@ def test_the_executor_runs_any_valid_schedule(observe, schedule):
 
 
 @pytest.mark.law("executor.chunks_get_their_own_messages")
-@pytest.mark.parametrize("schedule", [TWO_BY_THREE, ONE_RANK], ids=["two_ranks", "one_rank"])
-def test_chunks_get_their_own_messages(observe, schedule):
+@pytest.mark.parametrize(("schedule", "host"), [(TWO_BY_THREE, NO_TAGS), (ONE_RANK, "")], ids=["two_ranks", "one_rank"])
+def test_chunks_get_their_own_messages(observe, schedule, host):
     """Three stages per rank, drawn by lot."""
-    seen = execution.run(observe, schedule, kind="three stages per rank")
+    seen = execution.run(observe, schedule, host=host, kind="three stages per rank")
     execution.judge_values(seen)
     execution.judge_order(seen)
     execution.judge_messages(seen)

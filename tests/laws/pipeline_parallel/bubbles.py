@@ -9,6 +9,7 @@ from grader.schedules import Deadlock, Schedule, Timeline, from_rows, simulate, 
 from tests.laws.pipeline_parallel.sentences import broken, drawn
 
 Case = dict[str, Any]
+NO_DEVICE = "a schedule is timed on the host"
 SIGNIFICANT = 1e-9  # thousands of additions in float64, each with 1e-16
 
 
@@ -24,7 +25,7 @@ def equal(schedule: Schedule, num_stages: int, **seconds: float) -> Case:
 
 def run_bubbles(observe: Any, cases: list[Case], **case: Any) -> Any:
     """bubble_fraction of each of the cases."""
-    return observe("bubbles", world_size=1, transport="none", cases=cases, **case)
+    return observe("bubbles", world_size=1, transport="none", host=NO_DEVICE, cases=cases, **case)
 
 
 def judge_bubbles(seen: Any) -> None:
