@@ -1,33 +1,31 @@
-"""Divides the idle time by the busy time, as the papers do.
+"""Divides idle time by the time spent in actions, as some papers do, and not by the total.
 
 law: pipeline_parallel.simulation.bubble_is_idle_over_total
-says: useful
+says: bubble
 """
-# region solution bubble_fraction
-last_stage = max((action.stage for actions in schedule for action in actions), default=0)
-end_s: dict[Action, float] = {}  # when each action is done; what isn't in it, isn't done yet
-clock_s, position = [0.0] * len(schedule), [0] * len(schedule)
+    # region solution bubble_fraction
+    last_stage = max((action.stage for actions in schedule for action in actions), default=0)
+    end_s: dict[Action, float] = {}
+    clock_s, position = [0.0] * len(schedule), [0] * len(schedule)
 
-# Every rank goes as far as it can, then the next, until nobody gets any further. The order of the visits makes no difference.
-moves = True
-while moves:
-    moves = False
-    for rank, actions in enumerate(schedule):
-        while position[rank] < len(actions):
-            action = actions[position[rank]]
-            needed = needed_by(action, last_stage)
-            # A gradient may come from a whole backward or from its first half: one of the ways is enough.
-            if not all(any(way in end_s for way in ways) for ways in needed):
-                break
-            arrivals_s = [end_s[way] for ways in needed for way in ways if way in end_s]
-            end_s[action] = clock_s[rank] = max([clock_s[rank], *arrivals_s]) + costs[action.kind][action.stage]
-            position[rank] += 1
-            moves = True
+    moves = True
+    while moves:
+        moves = False
+        for rank, actions in enumerate(schedule):
+            while position[rank] < len(actions):
+                action = actions[position[rank]]
+                needed = needed_by(action, last_stage)
+                if not all(any(way in end_s for way in ways) for ways in needed):
+                    break
+                arrivals_s = [end_s[way] for ways in needed for way in ways if way in end_s]
+                end_s[action] = clock_s[rank] = max([clock_s[rank], *arrivals_s]) + costs[action.kind][action.stage]
+                position[rank] += 1
+                moves = True
 
-stuck = [(rank, actions[position[rank]]) for rank, actions in enumerate(schedule) if position[rank] < len(actions)]
-if stuck:
-    raise ValueError(f"the schedule comes to no end; (rank, what it can't begin): {stuck}")
-total_s = len(schedule) * max(clock_s, default=0.0)
-busy_s = sum(costs[action.kind][action.stage] for actions in schedule for action in actions)
-return (total_s - busy_s) / busy_s if busy_s else 0.0
-# endregion
+    stuck = [(rank, actions[position[rank]]) for rank, actions in enumerate(schedule) if position[rank] < len(actions)]
+    if stuck:
+        raise ValueError(f"the schedule comes to no end; (rank, what it can't begin): {stuck}")
+    total_s = len(schedule) * max(clock_s, default=0.0)
+    busy_s = sum(costs[action.kind][action.stage] for actions in schedule for action in actions)
+    return (total_s - busy_s) / busy_s if busy_s else 0.0
+    # endregion
