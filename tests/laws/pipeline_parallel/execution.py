@@ -159,7 +159,7 @@ def judge_time(seen: Any) -> None:
     raise broken(
         f"With these costs a step takes {timeline.end_s:g} seconds, of which {bubble:.3f} are idle.",
         f"Expected: {float(ideal.end_s):g} seconds, {float(ideal.bubble_fraction):.3f} idle.",
-        f"Rank {late[0]} waits where its schedule doesn't." if late else "It is over too early: not everything was waited for.",
+        f"Rank {late[0]} loses time: it waits where its schedule doesn't." if late else "Too early: not everything was waited for.",
         "A send is started and left; a receive is waited for just before the action that needs it.",
     )
 
@@ -183,8 +183,8 @@ def judge_messages(seen: Any) -> None:
             num_down = sum(1 for kind, stage, _ in actions if kind == FORWARD and stage < num_stages - 1 and num_ranks > 1)
             raise broken(
                 f"Rank {rank} sends {got} messages of {got_bytes} bytes together.",
-                f"Expected: {wanted} of {boundary_bytes} bytes: {num_down} activations and {wanted - num_down} gradients.",
-                f"{got / wanted:.3g} times the messages." if wanted and got != wanted else "The right number of messages, of another size.",
+                f"Expected: {wanted} of {boundary_bytes} bytes: {num_down} activations and {wanted - num_down} gradients, as the boundary.",
+                f"{got / wanted:.3g} times the messages." if wanted and got != wanted else f"Another size: not {boundary.dtype}, or not the shape.",
                 "Every (stage, micro-batch) sends one activation down and one gradient up; the ends of the pipeline don't.",
             )
 
