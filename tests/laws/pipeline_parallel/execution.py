@@ -184,7 +184,9 @@ def judge_messages(seen: Any) -> None:
             raise broken(
                 f"Rank {rank} sends {got} messages of {got_bytes} bytes together.",
                 f"Expected: {wanted} of {boundary_bytes} bytes: {num_down} activations and {wanted - num_down} gradients, as the boundary.",
-                f"{got / wanted:.3g} times the messages." if wanted and got != wanted else f"Another size: not {boundary.dtype}, or not the shape.",
+                f"{got / wanted:.3g} times the messages."
+                if wanted and got != wanted
+                else f"Another size: not {boundary.dtype}, or not the shape.",
                 "Every (stage, micro-batch) sends one activation down and one gradient up; the ends of the pipeline don't.",
             )
 
