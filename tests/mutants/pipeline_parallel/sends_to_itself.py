@@ -1,0 +1,27 @@
+"""Has no way of its own for neighbouring stages on one rank.
+
+law: pipeline_parallel.executor.chunks_get_their_own_messages
+says: rank 0
+"""
+# region solution send
+receiver = stage % self.num_ranks
+if False:
+    self.own_mail[kind, stage, micro_batch] = tensor
+    return
+# Never wait here. A send may end only when its receive has come: in 1F1B a rank sends an activation down while its neighbour
+# sends a gradient up, and if both waited, they would wait for ever.
+tensor = tensor.contiguous()
+work = dist.isend(tensor, group=self.groups[kind], group_dst=receiver, tag=int(kind == BACKWARD))
+self.sending = [(under_way, kept) for under_way, kept in self.sending if not under_way.is_completed()]
+self.sending.append((work, tensor))
+# endregion
+# region solution receive
+# An activation comes from the stage before, a gradient from the stage behind.
+sender = (stage - 1 if kind == FORWARD else stage + 1) % self.num_ranks
+if False:
+    return self.own_mail.pop((kind, stage, micro_batch))
+# With two ranks and several chunks, activations and gradients share a link, in another order at each end: hence the tag.
+tensor = torch.empty_like(self.boundary, requires_grad=False)
+dist.recv(tensor, group=self.groups[kind], group_src=sender, tag=int(kind == BACKWARD))
+return tensor
+# endregion
