@@ -1,4 +1,4 @@
-"""What a training run cost and what it reached: FLOPs per token, utilisation, scaling, and a report whose every figure follows from its log.
+"""What a training run cost and what it reached: FLOPs per token, utilisation, scaling, and a report that follows from its log alone.
 
 Rates are per second, sizes in bytes. Configs are those of the given GPT; a `Run` is one entry of the log (`lm/runlog.py`).
 """
@@ -274,7 +274,10 @@ def summarise(log: Log) -> list[Row]:
         base = log.run(run.base) if run.base else None
         has_peak = run.precision in log.hardware.peak_flops_per_s
         sends, link_bytes_per_s = run.all_reduce_bytes > 0, log.hardware.link_bytes_per_s
-        timing = {"link_bytes_per_s": link_bytes_per_s, "latency_s": run.link_latency_s}
+        predicted_s = None
+        if sends and link_bytes_per_s:
+            link = {"link_bytes_per_s": link_bytes_per_s, "latency_s": run.link_latency_s}
+            predicted_s = predicted_all_reduce_seconds(run.all_reduce_bytes, run.world_size, **link)
         rows.append(
             Row(
                 name=run.name,
@@ -285,7 +288,7 @@ def summarise(log: Log) -> list[Row]:
                 speed_up=tokens_per_s(run) / tokens_per_s(base) if base else None,
                 efficiency=scaling_efficiency(run, base) if base and run.world_size > 1 else None,
                 sent_bytes=ring_all_reduce_bytes(run.all_reduce_bytes, run.world_size) if sends else None,
-                predicted_s=predicted_all_reduce_seconds(run.all_reduce_bytes, run.world_size, **timing) if sends and link_bytes_per_s else None,
+                predicted_s=predicted_s,
                 all_reduce_s=run.all_reduce_s,
                 share=None if run.all_reduce_s is None else run.all_reduce_s / statistics.median(run.step_s),
             )

@@ -1,4 +1,4 @@
-"""What a training run cost and what it reached: FLOPs per token, utilisation, scaling, and a report whose every figure follows from its log.
+"""What a training run cost and what it reached: FLOPs per token, utilisation, scaling, and a report that follows from its log alone.
 
 Rates are per second, sizes in bytes. Configs are those of the given GPT; a `Run` is one entry of the log (`lm/runlog.py`).
 """

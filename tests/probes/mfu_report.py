@@ -1,4 +1,4 @@
-"""What runs beside a submission to `mfu_report`: it hands configs, runs and logs to the submission and returns its figures. No expected values.
+"""What runs beside a submission to `mfu_report`: it hands configs, runs and logs to it and returns its figures. No expected values.
 
 A log comes as arrays, a row for each run: "sizes" (in the order of SIZES), "numbers" (in the order of NUMBERS), "steps" and "losses"; what
 is a name or a switch is in `runs`, one entry for each. "peaks" and "machine" are the hardware.
@@ -44,8 +44,8 @@ def rates(at: Any, *, runs: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
             function = getattr(at.submission, name)
             rows[name].append([number(function(run, log.hardware, causal=causal), name) for causal in (False, True)])
         for name, recompute in (("needed", "none"), ("done", run.recompute)):
-            count = at.submission.flops_per_token
-            rows[name].append([number(count(run.config, run.sequence, causal=c, recompute=recompute), "flops_per_token") for c in (False, True)])
+            figures = [at.submission.flops_per_token(run.config, run.sequence, causal=c, recompute=recompute) for c in (False, True)]
+            rows[name].append([number(figure, "flops_per_token") for figure in figures])
     return {name: column(row) for name, row in rows.items()}
 
 
