@@ -1,0 +1,267 @@
+"""The milestone's ladder: changes, each applied to what the last one left, and the loop that has every run measured and keeps the log."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from lm.gpt import PRESETS, GPTConfig
+from lm.hardware import Hardware, hardware_here, measured_cpu
+from lm.measuring import Order, machine, measured
+from lm.runlog import Log, Run, read_log, write_log
+
+PADDED_MULTIPLE = 128
+GPT2_SHORT_OF_A_MULTIPLE = 47  # 50304 - 50257
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is asked for. None: as the machine suggests."""
+
+    preset: str
+    micro_batch: int  # sequences of the first rung
+    growth: int  # how many times as many the larger batch has
+    warmup: int
+    steps: int
+    world_size: int  # ranks of the runs after the ladder
+    sixteen: str  # bf16, or fp16 where there is none
+    budget_s: float  # no run is begun later
+    num_threads: int  # of a rank on a CPU
+
+
+# A change takes the run below and returns the next one, or the reason why it cannot be had.
+Change = Callable[[Run, Plan, torch.device], "Run | str"]
+
+
+def default_plan(device: torch.device, **chosen: object) -> Plan:
+    """Return the plan for this machine, but for what was chosen (not None)."""
+    on_gpu = device.type == "cuda"
+    num_gpus = torch.cuda.device_count() if on_gpu else 0
+    world_size = min(num_gpus, 8) if on_gpu else 2
+    has_bf16 = not on_gpu or torch.cuda.get_device_capability(device) >= (8, 0)
+    usual = {
+        "preset": "gpt2-124m" if on_gpu else "1m",
+        "micro_batch": 16 if on_gpu else 4,
+        "growth": 4 if on_gpu else 2,
+        "warmup": 5 if on_gpu else 3,
+        "steps": 15 if on_gpu else 7,
+        "world_size": world_size,
+        "sixteen": "bf16" if has_bf16 else "fp16",
+        "budget_s": 450.0 if on_gpu else 280.0,
+    }
+    asked = usual | {name: value for name, value in chosen.items() if value is not None}
+    # Every rank has the same share of a CPU in every run: one rank with all cores would be no base for two that divide them.
+    num_threads = max(1, (os.cpu_count() or 1) // max(1, int(asked["world_size"])))  # type: ignore[call-overload]
+    return Plan(**asked, num_threads=num_threads)  # type: ignore[arg-type]
+
+
+def first_config(preset: str) -> GPTConfig:
+    """Return the preset with dense attention and a vocabulary as awkward as GPT-2's."""
+    vocab_size = PRESETS[preset].vocab_size
+    if vocab_size % PADDED_MULTIPLE == 0:
+        vocab_size -= GPT2_SHORT_OF_A_MULTIPLE
+    return dataclasses.replace(PRESETS[preset], attention="dense", vocab_size=vocab_size)
+
+
+def first_run(plan: Plan) -> Run:
+    """Return the ladder's foot: everything in fp32, nothing fused, nothing compiled."""
+    config = first_config(plan.preset)
+    return Run("fp32", None, config, "fp32", False, "none", config.max_tokens, plan.micro_batch, 1, "none", 1, (), 0)
+
+
+def to_tf32(run: Run, plan: Plan, device: torch.device) -> Run | str:
+    """Let fp32 products be made of TF32 factors."""
+    if device.type == "cpu":
+        return "a CPU has no TF32"
+    if torch.cuda.get_device_capability(device) < (8, 0):
+        return f"{torch.cuda.get_device_name(device)} has no TF32: Ampere and later have"
+    return dataclasses.replace(run, precision="tf32")
+
+
+def to_sixteen(run: Run, plan: Plan, device: torch.device) -> Run | str:
+    """Cast products to 16 bits: bf16, or fp16 with the student's loss scaler."""
+    return dataclasses.replace(run, precision=plan.sixteen)
+
+
+def fuse_attention(run: Run, plan: Plan, device: torch.device) -> Run | str:
+    """Take a kernel that never holds the T×T scores."""
+    return dataclasses.replace(run, config=dataclasses.replace(run.config, attention="sdpa"))
+
+
+def unfuse_attention(run: Run, plan: Plan, device: torch.device) -> Run | str:
+    """Take dense attention again."""
+    return dataclasses.replace(run, config=dataclasses.replace(run.config, attention="dense"))
+
+
+def compile_model(run: Run, plan: Plan, device: torch.device) -> Run | str:
+    """Compile the model."""
+    return dataclasses.replace(run, compiled=True)
+
+
+def pad_vocabulary(run: Run, plan: Plan, device: torch.device) -> Run | str:
+    """Round the vocabulary up, so that every row of the head begins where tensor cores like it."""
+    vocab_size = -(-run.config.vocab_size // PADDED_MULTIPLE) * PADDED_MULTIPLE
+    return dataclasses.replace(run, config=dataclasses.replace(run.config, vocab_size=vocab_size))
+
+
+def enlarge_batch(run: Run, plan: Plan, device: torch.device) -> Run | str:
+    """Give every rank more sequences."""
+    return dataclasses.replace(run, micro_batch=run.micro_batch * plan.growth)
+
+
+def accumulate(run: Run, plan: Plan, device: torch.device) -> Run | str:
+    """Take the same batch in pieces, one after the other."""
+    if run.micro_batch % plan.growth:
+        return f"a batch of {run.micro_batch} can't be cut into {plan.growth} equal pieces"
+    return dataclasses.replace(run, micro_batch=run.micro_batch // plan.growth, num_micro_batches=plan.growth)
+
+
+def on_ranks(kind: str) -> Change:
+    """Return the change from one rank to several, kept equal by `kind`."""
+
+    def spread(run: Run, plan: Plan, device: torch.device) -> Run | str:
+        if plan.world_size < 2:
+            return "there is one device: gradients are accumulated instead"
+        if kind == "torch_fsdp2" and run.precision == "fp16":
+            return "the loss scaler looks at whole gradients, and FSDP2 keeps a part on each rank"
+        return dataclasses.replace(run, data_parallel=kind, world_size=plan.world_size)
+
+    return spread
+
+
+# name, the change, what it is applied to: the rung before it, the ladder's top, or a rung by name.
+LADDER: tuple[tuple[str, Change], ...] = (
+    ("tf32", to_tf32),
+    ("sixteen", to_sixteen),
+    ("fused_attention", fuse_attention),
+    ("compiled", compile_model),
+    ("padded_vocabulary", pad_vocabulary),
+    ("larger_batch", enlarge_batch),
+)
+AFTERWARDS: tuple[tuple[str, str, Change], ...] = (
+    ("ddp", "top", on_ranks("ddp")),
+    ("torch_ddp", "top", on_ranks("torch_ddp")),
+    ("torch_fsdp2", "top", on_ranks("torch_fsdp2")),
+    ("accumulated", "top", accumulate),
+    ("compiled_dense_attention", "compiled", unfuse_attention),
+)
+
+
+class Milestone:
+    """One climb: the plan, the machine, and the log as far as it goes."""
+
+    def __init__(self, plan: Plan, device: torch.device, path: Path, say: Callable[[str], None], program: Path) -> None:
+        self.plan, self.device, self.path, self.say, self.program = plan, device, path, say, program
+        self.prefers_cudnn = device.type == "cuda" and torch.cuda.get_device_capability(device) >= (9, 0)
+        self.log = self.found() or self.begun()
+        self.start = time.perf_counter()
+        self.num_left = 1 + len(LADDER) + len(AFTERWARDS)
+        self.spent_s: list[float] = []
+
+    def found(self) -> Log | None:
+        """Return the log that is there, if it is of this plan on this machine; ValueError if it is of another one."""
+        if not self.path.exists():
+            return None
+        log = read_log(self.path)
+        same = {name: value for name, value in dataclasses.asdict(self.plan).items() if name != "budget_s"}
+        here = {name: value for name, value in machine(self.device).items() if name != "date"}
+        was = {name: value for name, value in log.machine.items() if name in here}
+        if log.plan != same or was != here:
+            raise ValueError(f"{self.path} is of another plan or machine: move it away, or name another folder by --out")
+        self.say(f"{self.path} has {len(log.runs)} runs already; going on from there")
+        return dataclasses.replace(log, skipped={})  # what was missing may be there by now
+
+    def begun(self) -> Log:
+        """Return a log without runs."""
+        on_gpu = self.device.type == "cuda"
+        memory_bytes = torch.cuda.get_device_properties(self.device).total_memory if on_gpu else 0
+        plan = {name: value for name, value in dataclasses.asdict(self.plan).items() if name != "budget_s"}
+        return Log(hardware_of(self.plan, self.device), memory_bytes, machine=machine(self.device), plan=plan)
+
+    def climb(self) -> Log:
+        """Measure what is not in the log yet, one run after the other; the log is written after each."""
+        top = self.take("fp32", first_run(self.plan))
+        for name, change in LADDER:
+            top = self.take(self.plan.sixteen if name == "sixteen" else name, top and change(top, self.plan, self.device), top) or top
+        for name, base_name, change in AFTERWARDS:
+            base = top if base_name == "top" else self.log.run(base_name)
+            self.take(name, change(base, self.plan, self.device) if base else "what it changes was not measured", base)
+        return self.log
+
+    def take(self, name: str, run: Run | str | None, base: Run | None = None) -> Run | None:
+        """Return the run called `name`, measured now or before; None, with the reason in the log, if it cannot be had."""
+        self.num_left -= 1
+        if done := self.log.run(name):
+            return done
+        if time.perf_counter() - self.start > self.plan.budget_s:
+            run = f"{self.plan.budget_s:.0f} s were spent; the same command goes on from here"
+        if run is None or isinstance(run, str):
+            return self.skip(name, run or "what it changes was not measured")
+        wanted = dataclasses.replace(run, name=name, base=base and base.name, **UNMEASURED)
+        begun_s = time.perf_counter()
+        try:
+            done = self.measure(wanted)
+        except RuntimeError as error:
+            return self.skip(name, str(error))
+        self.spent_s.append(time.perf_counter() - begun_s)
+        self.log = dataclasses.replace(self.log, runs=(*self.log.runs, done))
+        write_log(self.log, self.path)
+        self.say(self.progress(done))
+        return done
+
+    def measure(self, run: Run) -> Run:
+        """Have one run measured; where cuDNN's attention fails, once more without it, and from then on."""
+        plan = self.plan
+        order = Order(
+            run, self.device.type, plan.num_threads, plan.warmup, plan.steps, first_config(plan.preset).vocab_size, self.prefers_cudnn
+        )
+        try:
+            return measured(order, self.path.parent, self.program)
+        except RuntimeError as error:
+            if not (self.prefers_cudnn and run.config.attention == "sdpa"):
+                raise
+            self.say(f"{run.name}: {error}; trying without cuDNN's attention")
+            self.prefers_cudnn = False
+            return measured(dataclasses.replace(order, prefers_cudnn=False), self.path.parent, self.program)
+
+    def skip(self, name: str, reason: str) -> None:
+        """Say in the log why there is no such run."""
+        self.log = dataclasses.replace(self.log, skipped=self.log.skipped | {name: reason})
+        write_log(self.log, self.path)
+        self.say(f"{name:26} skipped: {reason}")
+
+    def progress(self, run: Run) -> str:
+        """Return a line: what was measured, and how long the rest may take."""
+        middle_s = sorted(run.step_s)[len(run.step_s) // 2]
+        tokens = run.micro_batch * run.num_micro_batches * run.sequence * run.world_size
+        left_s = self.num_left * sum(self.spent_s) / len(self.spent_s)
+        minutes, seconds = divmod(round(left_s), 60)
+        return f"{run.name:26} {tokens / middle_s:12,.0f} tokens/s {run.peak_bytes / 2**30:8.2f} GiB   about {minutes}:{seconds:02} left"
+
+
+UNMEASURED = {"step_s": (), "losses": (), "peak_bytes": 0, "all_reduce_bytes": 0, "all_reduce_s": None, "link_latency_s": 0.0}
+
+
+def hardware_of(plan: Plan, device: torch.device) -> Hardware:
+    """Return what one rank's device can do at most; ValueError for a GPU that isn't in the table."""
+    if device.type == "cpu":
+        return cpu_share(plan)
+    hardware = hardware_here(device, "fp32")
+    if hardware is None:
+        raise ValueError(f"lm/hardware.py has no row for {torch.cuda.get_device_name(device)}: add one, with its source")
+    return hardware
+
+
+def cpu_share(plan: Plan) -> Hardware:
+    """Return a rank's share of this CPU: peaks by measured products, and as a link the memory through which ranks meet."""
+    torch.set_num_threads(plan.num_threads)
+    peaks = {name: cpu.peak_flops_per_s[name] for name in ("fp32", plan.sixteen) for cpu in [measured_cpu(name)]}
+    whole = measured_cpu("fp32")
+    # What one rank sends is read and written once at least.
+    return dataclasses.replace(whole, peak_flops_per_s=peaks, link="memory of one machine", link_bytes_per_s=whole.memory_bytes_per_s / 2)
