@@ -41,6 +41,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--ranks", dest="world_size", type=int, metavar="N", help="after the ladder: all GPUs, or two on a CPU")
     add("--sixteen", choices=("bf16", "fp16"), help="default: bf16 where the device has it")
     add("--budget-s", type=float, metavar="SECONDS", help="begin no run later: 450 on a GPU, 280 on a CPU")
+    add("--only", nargs="+", metavar="RUN", help="only these runs, by name")
     add("--rank-of", type=Path, help=argparse.SUPPRESS)  # how the program starts its own ranks
     return parser
 
@@ -58,8 +59,7 @@ def measure(options: argparse.Namespace, folder: Path) -> Log:
     if min(plan.warmup, plan.steps, plan.micro_batch, plan.growth, plan.world_size) < 1:
         raise ValueError("--warmup, --steps, --batch, --growth and --ranks are at least 1")
     folder.mkdir(parents=True, exist_ok=True)
-    milestone = Milestone(plan, device, folder / "log.json", say, Path(__file__).resolve())
-    return milestone.climb()
+    return Milestone(plan, device, folder / "log.json", say, Path(__file__).resolve(), options.only or ()).climb()
 
 
 def compare(log: Log, before: Log) -> bool:

@@ -89,7 +89,9 @@ def judge_impossible(observe: Any, ladder: Sequence[logs.Step], tamper: logs.Tam
         )
 
 
-def checked(observe: Any, ladder: Sequence[logs.Step], tamper: logs.Tamper | None, **case: Any) -> tuple[Any, set[tuple[str, str]], list[Entry]]:
+def checked(
+    observe: Any, ladder: Sequence[logs.Step], tamper: logs.Tamper | None, **case: Any
+) -> tuple[dict[tuple[str, str], str], set[tuple[str, str]], list[Entry]]:
     """What is broken by the judge's formulas, what the submission names, and the runs."""
     seen = observe("checked", transport="none", **logs.drawn(ladder, tamper), **case)
     entries, machine = logs.decoded(seen)
@@ -104,7 +106,7 @@ def assert_named(got: set[str], expected: dict[str, str], bound: str, entries: S
         is_missed = entry.name in expected
         raise LawBroken(
             Message(
-                seen=f"check_log {'does not name' if is_missed else 'names'} run {entry.name!r} under {bound}; it names {sorted(got) or 'none'}.",
+                seen=f"check_log {'does not name' if is_missed else 'names'} {entry.name!r} under {bound}; it names {sorted(got) or 'none'}.",
                 allowed=f"Expected under {bound}: {sorted(expected)}.",
                 where=told(entry),
                 diagnosis=f"It cannot be: {expected[entry.name]}." if is_missed else f"By {bound} it is possible: nothing of it is broken.",

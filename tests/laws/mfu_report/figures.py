@@ -70,7 +70,7 @@ def judge_rates(observe: Any, ladder: Sequence[logs.Step], names: Sequence[str],
     """Utilisation rests on tokens and FLOPs that other laws judge: here it is what the submission's own ones come to."""
     drawn = logs.drawn(ladder)
     count = len(drawn["runs"])
-    returns: dict[str, Any] = {name: ("float64", (count, 2)) for name in ("mfu", "hfu", "needed", "done")}
+    returns: dict[str, Any] = dict.fromkeys(("mfu", "hfu", "needed", "done"), ("float64", (count, 2)))
     seen = observe("rates", transport="none", returns=returns | {"tokens_per_s": ("float64", (count,))}, **drawn, **case)
     entries, machine = logs.decoded(seen)
     chosen = [place for place, entry in enumerate(entries) if wanted(entry)]
@@ -123,7 +123,8 @@ def judge_ring(observe: Any, what: str, worlds: Sequence[int], *, latency: bool 
     expected = volume if what == "volume" else 2 * (world - 1) * alpha + volume / link
     name = "ring_all_reduce_bytes" if what == "volume" else "predicted_all_reduce_seconds"
     if what == "volume":
-        others = {"the whole message": size, "twice the message": 2 * size, "one pass: (N - 1) / N": volume / 2, "2 (N - 1) messages": volume * world}
+        others = {"the whole message": size, "twice the message": 2 * size}
+        others |= {"one pass: (N - 1) / N": volume / 2, "2 (N - 1) messages": volume * world}
     else:
         others = {
             "without latency": volume / link,
@@ -176,7 +177,7 @@ def judge_other_work(observe: Any, ladder: Sequence[logs.Step], pairs: Sequence[
     entries, _ = logs.decoded(seen)
     by_name = {entry.name: entry for entry in entries}
     given = [f"{run!r} against {alone!r} ({difference(by_name[run], by_name[alone])})" for run, alone in pairs]
-    why = "Per-rank work must be the same: model, precision, recompute, compiled, sequence, micro_batch, num_micro_batches; and alone is one rank."
+    why = "The work must be the same: model, precision, recompute, compiled, sequence, micro_batch, num_micro_batches; alone is one rank."
     assert_refused(seen, "scaling_efficiency", given, why=why)
 
 

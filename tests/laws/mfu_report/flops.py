@@ -72,7 +72,8 @@ def judge_head(observe: Any, sizes: Sequence[Sizes], options: Sequence[Options],
     heads = np.asarray([items(model, ("the head",))["the head"] for model in models])
     expected = 2 * heads
     others = {"head and embedding": 2 * expected, "no head": 0 * expected}
-    hints = Hints(others=others, suggestion="The head is one C x V product per token, also where its matrix is the embedding's. A look-up is none.")
+    suggestion = "The head is one C x V product per token, also where its matrix is the embedding's. A look-up is none."
+    hints = Hints(others=others, suggestion=suggestion)
     close(counted[:, 1] - counted[:, 0], expected, scale=counted[:, 0], what="what a vocabulary three times as large adds", hints=hints)
 
 
@@ -96,7 +97,8 @@ def judge_free(observe: Any, options: Sequence[Options], **case: Any) -> None:
         "no head where it is tied": untied - untied[0],
         "6 FLOPs for every parameter (embeddings counted)": counts - counts[0],
     }
-    hints = Hints(others=others, suggestion="Which of these options add or drop a matrix product? A look-up and a bias are none; a tied head is one.")
+    suggestion = "Which of these options add or drop a matrix product? A look-up and a bias are none; a tied head is one."
+    hints = Hints(others=others, suggestion=suggestion)
     close(added, np.zeros_like(added), scale=counted, what="what positions, norms, biases and an untied head (embeddings) add", hints=hints)
 
 
@@ -128,7 +130,8 @@ def judge_causal(observe: Any, sizes: Sequence[Sizes], options: Sequence[Options
         "exactly half of attention, T / 2 keys instead of (T + 1) / 2": per_key * T / 2,
         "half of attention and the diagonal too, (T - 1) / 2 keys": per_key * (T + 1) / 2,
     }
-    hints = Hints(others=others, suggestion="How many keys does the first token see, how many the last? A token sees itself: visible pairs T (T + 1) / 2.")
+    suggestion = "How many keys does the first token see, how many the last? A token sees itself: visible pairs T (T + 1) / 2."
+    hints = Hints(others=others, suggestion=suggestion)
     close(counted[:, 0] - counted[:, 1], expected, scale=counted[:, 0], what="what the causal mask hides", hints=hints)
 
 
