@@ -107,7 +107,7 @@ def parallel(log: Log) -> Section:
         if run.world_size > 1
     ]
     head = ("run", "ranks", "tokens/s", "efficiency", "MFU", "peak GiB", "sent MB", "predicted ms", "all-reduce ms", "share of the step")
-    note = "Predicted: the ring's hops and bytes at the link's full rate. Measured: an all-reduce of as many, alone. FSDP2 sends other things."
+    note = "Predicted: the ring's hops and bytes at the link's full rate. Measured: an all-reduce of as many, alone."
     return Section("Several ranks", (table(head, lines) + paragraph(note)) if lines else paragraph("No run had several ranks."))
 
 

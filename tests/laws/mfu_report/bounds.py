@@ -106,7 +106,7 @@ def assert_named(got: set[str], expected: dict[str, str], bound: str, entries: S
         is_missed = entry.name in expected
         raise LawBroken(
             Message(
-                seen=f"check_log {'does not name' if is_missed else 'names'} {entry.name!r} under {bound}; it names {sorted(got) or 'none'}.",
+                seen=f"check_log {'does not name' if is_missed else 'names'} {entry.name!r} under {bound}; it names {sorted(got)}.",
                 allowed=f"Expected under {bound}: {sorted(expected)}.",
                 where=told(entry),
                 diagnosis=f"It cannot be: {expected[entry.name]}." if is_missed else f"By {bound} it is possible: nothing of it is broken.",

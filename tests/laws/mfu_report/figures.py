@@ -90,7 +90,7 @@ def judge_rates(observe: Any, ladder: Sequence[logs.Step], names: Sequence[str],
         }
         others |= {f"as over the {key} peak in every run": expected * peaks / peak for key, peak in machine.peaks.items()}
         suggestion = "tokens/s x FLOPs per token / (world_size x the dense peak of the run's precision), a fraction."
-        hints = Hints(others=others, factors={"per cent: 100": 100.0}, suggestion=suggestion)
+        hints = Hints(others=others, factors={"per cent": 100.0}, suggestion=suggestion)
         compare(own[name], expected, f"{name} of the ladder's runs, with causal False and True", hints)
 
 
@@ -137,7 +137,7 @@ def judge_ring(observe: Any, what: str, worlds: Sequence[int], *, latency: bool 
             "bits for bytes": 2 * (world - 1) * alpha + 8 * volume / link,
         }
     suggestion = "A reduce-scatter and an all-gather, N - 1 hops each, and an N-th of the message on each hop."
-    hints = Hints(others=others, factors={"bits: 8": 8.0}, suggestion=suggestion)
+    hints = Hints(others=others, factors={"bits in a byte": 8.0}, suggestion=suggestion)
     compare(seen.rank(0)["counted"], expected, f"{name} on {', '.join(f'{n:g}' for n in world)} ranks", hints)
 
 
@@ -158,7 +158,7 @@ def judge_efficiency(observe: Any, ladder: Sequence[logs.Step], tamper: Change |
         "divided by world size twice": speeds / alone / ranks**2,
         "never more than 1": np.minimum(1.0, speeds / alone / ranks),
     }
-    hints = Hints(others=others, factors={"per cent: 100": 100.0}, suggestion="Tokens/s per rank, over those of the run alone. A fraction.")
+    hints = Hints(others=others, factors={"per cent": 100.0}, suggestion="Tokens/s per rank, over those of the run alone. A fraction.")
     compare(seen.rank(0)["counted"], speeds / ranks / alone, "scaling_efficiency of the runs of several ranks", hints)
 
 

@@ -50,18 +50,26 @@ def judge_products(observe: Any, sizes: Sequence[Sizes], options: Sequence[Optio
     per_token_of_sequence = (longer - base) / (sequences[:, 1] - sequences[:, 0])
     # The vocabulary is tripled, so two thirds of the difference to `wider` is the head of the base, twice.
     rest = base - per_token_of_sequence * sequences[:, 0] - (wider - base) / 2
-    parts = columns([items(model, ("qkv", "the output projection", "the MLP's up", "the MLP's down", "the MLP's gate")) for model in models])
+    matrices = ("qkv", "the output projection", "the MLP's up", "the MLP's down", "the MLP's gate")
+    parts = columns([items(model, matrices) for model in models])
     expected = np.sum(list(parts.values()), axis=0)
+    mlps = np.sum([part for name, part in parts.items() if "MLP" in name], axis=0)
+    four_to_mlp = [4 * model.hidden_size / model.mlp_size for model in models]
+    # Up and gate are equally large, so neither can be told from the other.
+    parts["the MLP's up or gate"] = parts.pop("the MLP's up")
+    parts.pop("the MLP's gate", None)
     parameters = [oracle.parameters(model) for model in models]
     others = {
         "6 FLOPs for all parameters but the token embedding's": np.asarray(
             [6 * (sum(each.values()) - each["the token embedding"] - each["the head"]) for each in parameters]
         ),
-        "an MLP of 4C": expected + np.asarray([12 * m.num_layers * m.hidden_size * (4 * m.hidden_size - m.mlp_size) for m in models]),
+        "an MLP of 4C": expected + mlps * (np.asarray(four_to_mlp) - 1),
+        "an MLP of two matrices and 4C": expected - mlps + np.asarray([48 * m.num_layers * m.hidden_size**2 for m in models]),
         "qkv as wide as 3C": expected
         + np.asarray([12 * m.num_layers * m.hidden_size * m.head_dim * (m.num_heads - m.num_kv_heads) for m in models]),
     }
-    factors = {"forward only: 1 / 3": 1 / 3, "backward as dear as forward: 2 / 3": 2 / 3, "multiplications only: 1 / 2": 1 / 2}
+    factors = {"three passes, forward once and backward twice": 3.0, "three passes instead of two": 1.5}
+    factors["a multiplication and an addition"] = 2.0
     hints = Hints(parts=parts, others=others, factors=factors, suggestion="List the matrices of one block, in x out, and sum 6 in out.")
     close(rest, expected, scale=base, what=f"what neither T nor V changes of flops_per_token({models[0]}, ...)", hints=hints)
 
@@ -112,7 +120,7 @@ def judge_attention(observe: Any, sizes: Sequence[Sizes], options: Sequence[Opti
         expected = np.sum(list(parts.values()), axis=0)
         shared = expected * np.asarray([model.num_kv_heads / model.num_heads for model in models])
         others = {"no attention": 0 * expected, "one product per key/value head": shared}
-        factors = {"half of the pairs: 1 / 2": 1 / 2, "forward only: 1 / 3": 1 / 3, "no layers: 1 / L": 1 / models[0].num_layers}
+        factors = {"the two products, scores and weighted values": 2.0, "three passes, forward once and backward twice": 3.0}
         hints = Hints(parts=parts, others=others, factors=factors, suggestion="12 L H D for each key: two products in every query head.")
         what = f"what {more[0]:g} more tokens of sequence add to flops_per_token (attention)"
         close(counted[:, longer] - counted[:, 0], expected, scale=counted[:, longer], what=what, hints=hints)
@@ -151,7 +159,7 @@ def judge_recomputation(observe: Any, sizes: Sequence[Sizes], options: Sequence[
             "a third of everything": none / 3,
             "a backward as well": 3 * expected,
         }
-        factors = {"a backward's worth: 2": 2.0}
+        factors = {"a forward pass and a backward one": 3.0}
         hints = Hints(parts=parts, others=others, factors=factors, suggestion="What is made again is made once, at its forward cost.")
         close(counted[:, place] - none, expected, scale=counted[:, place], what=f"what recompute={recompute!r} adds", hints=hints)
 

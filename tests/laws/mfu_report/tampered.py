@@ -21,8 +21,10 @@ def at_every_edge(entries: list[Entry], machine: Machine) -> Log:
         if entry.all_reduce_s is not None:
             log.change(entry.name, all_reduce_s=entry.all_reduce_bytes / machine.link_bytes_per_s)
     log.gain("larger", 1.0)
-    for name, several in (("ddp", 4), ("torch_ddp", 4)):
-        log.gain(name, several * (NOISE - SOME))
+    for name in ("ddp", "torch_ddp", "fsdp2"):
+        log.gain(name, 4 * (NOISE - SOME))
+    for name in ("recomputed", "accumulated"):
+        log.gain(name, NOISE - SOME)
     log.reach("compiled", 1 - SOME)
     log.machine = replace(machine, memory_bytes=max(entry.peak_bytes for entry in log.entries))
     return log.done()
