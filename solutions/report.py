@@ -40,7 +40,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--steps", type=int, metavar="STEPS", help="timed steps")
     add("--ranks", dest="world_size", type=int, metavar="N", help="after the ladder: all GPUs, or two on a CPU")
     add("--sixteen", choices=("bf16", "fp16"), help="default: bf16 where the device has it")
-    add("--budget-s", type=float, metavar="SECONDS", help="begin no run later: 450 on a GPU, 280 on a CPU")
+    add("--budget-s", type=float, metavar="SECONDS", help="begin no run later: 450 on a GPU, 240 on a CPU")
     add("--only", nargs="+", metavar="RUN", help="only these runs, by name")
     add("--rank-of", type=Path, help=argparse.SUPPRESS)  # how the program starts its own ranks
     return parser
@@ -56,8 +56,8 @@ def measure(options: argparse.Namespace, folder: Path) -> Log:
     device = torch.device("cuda" if options.device == "cuda" or (options.device == "auto" and torch.cuda.is_available()) else "cpu")
     chosen = ("preset", "micro_batch", "growth", "warmup", "steps", "world_size", "sixteen", "budget_s")
     plan = default_plan(device, **{name: getattr(options, name) for name in chosen})
-    if min(plan.warmup, plan.steps, plan.micro_batch, plan.growth, plan.world_size) < 1:
-        raise ValueError("--warmup, --steps, --batch, --growth and --ranks are at least 1")
+    if min(plan.warmup, plan.steps) < 2 or min(plan.micro_batch, plan.growth, plan.world_size) < 1:
+        raise ValueError("--warmup and --steps are at least 2; --batch, --growth and --ranks at least 1")
     folder.mkdir(parents=True, exist_ok=True)
     return Milestone(plan, device, folder / "log.json", say, Path(__file__).resolve(), options.only or ()).climb()
 

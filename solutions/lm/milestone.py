@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from lm.runlog import Log, Run, read_log, write_log
 
 PADDED_MULTIPLE = 128
 GPT2_SHORT_OF_A_MULTIPLE = 47  # 50304 - 50257
+SMALL, LARGE, SLOW_FLOPS_PER_S = 256, 1024, 5e9
 NUM_LOOKS = 3  # at a CPU's peak: others may be using it
 
 
@@ -34,6 +36,7 @@ class Plan:
     sixteen: str  # bf16, or fp16 where there is none
     budget_s: float  # no run is begun later
     num_threads: int  # of a rank on a CPU
+    patience_s: float  # for the steps of one run
 
 
 # A change takes the run below and returns the next one, or the reason why it cannot be had.
@@ -48,13 +51,14 @@ def default_plan(device: torch.device, **chosen: object) -> Plan:
     has_bf16 = not on_gpu or torch.cuda.get_device_capability(device) >= (8, 0)
     usual = {
         "preset": "gpt2-124m" if on_gpu else "1m",
-        "micro_batch": 16 if on_gpu else 4,
+        "micro_batch": 16 if on_gpu else 2,
         "growth": 4 if on_gpu else 2,
         "warmup": 5 if on_gpu else 3,
         "steps": 15 if on_gpu else 7,
         "world_size": world_size,
         "sixteen": "bf16" if has_bf16 else "fp16",
-        "budget_s": 450.0 if on_gpu else 280.0,
+        "budget_s": 450.0 if on_gpu else 240.0,
+        "patience_s": 60.0 if on_gpu else 8.0,
     }
     asked = usual | {name: value for name, value in chosen.items() if value is not None}
     # Every rank has the same share of a CPU in every run: one rank with all cores would be no base for two that divide them.
@@ -194,7 +198,8 @@ class Milestone:
         """Measure what is not in the log yet, one run after the other; the log is written after each."""
         top = self.take("fp32", first_run(self.plan))
         for name, change in LADDER:
-            top = self.take(self.plan.sixteen if name == "sixteen" else name, top and change(top, self.plan, self.device), top) or top
+            taken = self.take(self.plan.sixteen if name == "sixteen" else name, top and change(top, self.plan, self.device), top)
+            top = taken if taken and (top is None or is_kept(taken, top)) else top
         for name, base_name, change in AFTERWARDS:
             base = top if base_name == "top" else self.log.run(base_name)
             self.take(name, change(base, self.plan, self.device) if base else "what it changes was not measured", base)
@@ -227,7 +232,14 @@ class Milestone:
         """Have one run measured; where cuDNN's attention fails, once more without it, and from then on."""
         plan = self.plan
         order = Order(
-            run, self.device.type, plan.num_threads, plan.warmup, plan.steps, first_config(plan.preset).vocab_size, self.prefers_cudnn
+            run,
+            self.device.type,
+            plan.num_threads,
+            plan.warmup,
+            plan.steps,
+            first_config(plan.preset).vocab_size,
+            self.prefers_cudnn,
+            plan.patience_s,
         )
         try:
             return measured(order, self.path.parent, self.program)
@@ -246,11 +258,15 @@ class Milestone:
 
     def progress(self, run: Run) -> str:
         """Return a line: what was measured, and how long the rest may take."""
-        middle_s = sorted(run.step_s)[len(run.step_s) // 2]
         tokens = run.micro_batch * run.num_micro_batches * run.sequence * run.world_size
         left_s = self.num_left * sum(self.spent_s) / len(self.spent_s)
         minutes, seconds = divmod(round(left_s), 60)
-        return f"{run.name:26} {tokens / middle_s:12,.0f} tokens/s {run.peak_bytes / 2**30:8.2f} GiB   about {minutes}:{seconds:02} left"
+        return f"{run.name:26} {tokens / statistics.median(run.step_s):12,.0f} tokens/s {run.peak_bytes / 2**30:8.2f} GiB   about {minutes}:{seconds:02} left"
+
+
+def is_kept(run: Run, base: Run) -> bool:
+    """Say whether the ladder goes on from here: not from a precision that the device makes more slowly, as CPUs without bf16 units do."""
+    return run.precision == base.precision or statistics.median(run.step_s) <= statistics.median(base.step_s)
 
 
 UNMEASURED = {"step_s": (), "losses": (), "peak_bytes": 0, "all_reduce_bytes": 0, "all_reduce_s": None, "link_latency_s": 0.0}
@@ -266,10 +282,16 @@ def hardware_of(plan: Plan, device: torch.device) -> Hardware:
     return hardware
 
 
+def size_for(precision: str) -> int:
+    """Return the side of a product that shows a CPU's peak; a small one where a large one would take seconds."""
+    quick = measured_cpu(precision, SMALL)
+    return LARGE if quick.peak_flops_per_s[precision] > SLOW_FLOPS_PER_S else SMALL
+
+
 def cpu_share(plan: Plan) -> Hardware:
     """Return a rank's share of this CPU: peaks by measured products, and as a link the memory through which ranks meet."""
     torch.set_num_threads(plan.num_threads)
-    found = {name: [measured_cpu(name) for _ in range(NUM_LOOKS)] for name in ("fp32", plan.sixteen)}
+    found = {name: [measured_cpu(name, size_for(name)) for _ in range(NUM_LOOKS)] for name in ("fp32", plan.sixteen)}
     peaks = {name: max(cpu.peak_flops_per_s[name] for cpu in looks) for name, looks in found.items()}
     # A 16-bit product may always be made in fp32: where that is faster, it is the peak.
     peaks[plan.sixteen] = max(peaks.values())

@@ -8,6 +8,7 @@ import dataclasses
 import datetime
 import itertools
 import json
+import math
 import os
 import platform
 import signal
@@ -42,10 +43,11 @@ class Order:
     run: Run
     device_kind: str  # cpu or cuda
     num_threads: int  # of a rank on a CPU
-    warmup: int  # untimed steps, compilation among them
+    warmup: int  # untimed steps, two at least: compilation is in the first
     steps: int  # timed steps
     vocab_size: int  # tokens are drawn below it, whatever the model's vocabulary is padded to
     prefers_cudnn: bool = False  # for fused attention
+    patience_s: float = math.inf  # fewer steps where these many take longer; two are timed in any case
 
 
 def measured(order: Order, folder: Path, program: Path) -> Run:
@@ -129,12 +131,15 @@ def measure(order: Order, device: torch.device, rank: int) -> Run:
         losses.append(train_step(trainee, optimizer, tokens_BT, targets_BT, **options)[0])
 
     with attention_kernels(order, device):
-        timed_s(step, order.warmup - 1, device)
+        step()
         with counted_all_reduces() as sent:
-            step()
+            usual_s = timed_s(step, 1, device)[0]
+        usual_s = agreed_s(usual_s, device)
+        num_patient = order.patience_s / usual_s  # the same on every rank: their steps wait for each other
+        timed_s(step, int(min(order.warmup - 2, num_patient)), device)
         if run.world_size > 1:
             dist.barrier()
-        step_s = timed_s(step, order.steps, device)
+        step_s = timed_s(step, int(max(2, min(order.steps, num_patient))), device)
     message_bytes = {"ddp": sum(sent), "torch_ddp": sum(p.numel() * p.element_size() for p in model.parameters())}.get(run.data_parallel, 0)
     peak_bytes = torch.tensor(peak_memory_bytes(device), device=device)
     collective: dict[str, Any] = {}
@@ -146,6 +151,14 @@ def measure(order: Order, device: torch.device, rank: int) -> Run:
             collective["all_reduce_s"] = timed_all_reduce_s(message_bytes, device)
     seen = {"step_s": tuple(step_s), "peak_bytes": int(peak_bytes), "losses": tuple(loss.item() for loss in losses)}
     return dataclasses.replace(run, **seen, **collective)
+
+
+def agreed_s(duration_s: float, device: torch.device) -> float:
+    """Return the longest of all ranks' durations."""
+    longest = torch.tensor(duration_s, device=device)
+    if dist.is_initialized():
+        dist.all_reduce(longest, dist.ReduceOp.MAX)
+    return longest.item()
 
 
 def parallel(model: GPT, run: Run) -> Any:

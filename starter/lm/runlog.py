@@ -77,8 +77,9 @@ def read_log(path: Path) -> Log:
         fields = json.loads(path.read_text(encoding="utf-8"))
         if fields.pop("format") != FORMAT:
             raise ValueError(f"this program reads format {FORMAT}")
-        hardware = Hardware(**(fields.pop("hardware")))
-        return Log(hardware=hardware, runs=tuple(run_from(run) for run in fields.pop("runs")), **fields)
+        hardware = fields.pop("hardware")
+        hardware["device_names"] = tuple(hardware["device_names"])
+        return Log(hardware=Hardware(**hardware), runs=tuple(run_from(run) for run in fields.pop("runs")), **fields)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"{path} is not a log of the milestone: {error}") from error
 

@@ -16,18 +16,17 @@ import pytest
 import report
 import torch
 
-from lm import milestone, sections
+from lm import milestone, rendering, sections
 from lm.hardware import HARDWARE, Hardware
 from lm.measuring import Order, measure
 from lm.milestone import Milestone, default_plan, first_run
-from lm.rendering import render
 from lm.runlog import Log, Run, num_parameters, read_log, run_from, write_log
 
 CPU = torch.device("cpu")
 PROGRAM = Path(report.__file__).resolve()
 H200 = HARDWARE["H200 SXM 141GB"]
 LADDER = ["fp32", "bf16", "fused_attention", "compiled", "padded_vocabulary", "larger_batch"]
-TINY = ["--preset", "tiny", "--device", "cpu", "--warmup", "1", "--steps", "2"]
+TINY = ["--preset", "tiny", "--device", "cpu", "--warmup", "2", "--steps", "2"]
 
 
 def pretended(order: Order, *_: Any) -> Run:
@@ -105,6 +104,27 @@ def test_a_rung_that_fails_leaves_the_next_one_its_own_base(monkeypatch: pytest.
     assert log.skipped["compiled"] == "no compiler"
 
 
+def test_a_precision_that_is_slower_is_shown_and_not_built_upon(monkeypatch: pytest.MonkeyPatch, pretend: None, tmp_path: Path) -> None:
+    """As on a CPU without bf16 units: fused attention is compared with fp32."""
+
+    def slow_in_bf16(order: Order, *rest: Any) -> Run:
+        run = pretended(order, *rest)
+        return dataclasses.replace(run, step_s=(100.0,) * 3) if run.precision == "bf16" else run
+
+    monkeypatch.setattr(milestone, "measured", slow_in_bf16)
+    log = climb(tmp_path)
+    fused = log.run("fused_attention")
+    assert log.run("bf16") is not None
+    assert fused is not None and (fused.base, fused.precision) == ("fp32", "fp32")
+
+
+def test_patience_ends_a_slow_run_after_two_steps() -> None:
+    """Two steps are timed in any case, and no more when they take long."""
+    run = first_run(default_plan(CPU, preset="tiny", micro_batch=1))
+    seen = measure(Order(run, "cpu", 1, 9, 9, 200, patience_s=0.0), CPU, 0)
+    assert (len(seen.step_s), len(seen.losses)) == (2, 4)
+
+
 def test_a_spent_budget_is_gone_on_from(pretend: None, tmp_path: Path) -> None:
     """What was measured stays, the rest is measured by the same command."""
     first = climb(tmp_path, only=("fp32", "bf16"))
@@ -128,10 +148,10 @@ def test_a_log_of_another_plan_is_not_touched(pretend: None, tmp_path: Path) -> 
 def test_the_students_pieces_are_what_runs(changes: dict[str, Any]) -> None:
     """Loss curves are those of the plain run, within what 16 bits round."""
     plain = first_run(default_plan(CPU, preset="tiny", micro_batch=4))
-    orders = [Order(run, "cpu", 1, 1, 3, 200) for run in (plain, dataclasses.replace(plain, **changes))]
+    orders = [Order(run, "cpu", 1, 2, 3, 200) for run in (plain, dataclasses.replace(plain, **changes))]
     expected, seen = (measure(order, CPU, 0) for order in orders)
     assert seen.losses == pytest.approx(expected.losses, rel=2**-9)
-    assert len(seen.step_s) == 3 and len(seen.losses) == 4
+    assert len(seen.step_s) == 3 and len(seen.losses) == 5
     assert seen.peak_bytes > 16 * num_parameters(seen.config)
 
 
@@ -174,20 +194,22 @@ def without_pictures(body: str) -> str:
 def test_the_notebook_shows_what_the_log_says(pretend: None, tmp_path: Path) -> None:
     """Every table of the executed notebook is the one that follows from the log; so is the page's."""
     log = climb(tmp_path)
-    assert render(tmp_path, lambda _: None) == 0
+    assert rendering.render(tmp_path, lambda _: None) == 0
     notebook, page = shown(tmp_path / "report.ipynb"), (tmp_path / "report.html").read_text()
     for section in (piece(log) for piece in sections.SECTIONS):
         assert without_pictures(notebook[section.title]) == without_pictures(section.body)
         assert without_pictures(section.body) in without_pictures(page)
 
 
-def test_an_impossible_log_is_reported_with_its_bound(pretend: None, tmp_path: Path) -> None:
-    """Status 1, and the run and the bound by name."""
+def test_an_impossible_log_is_reported_with_its_bound(monkeypatch: pytest.MonkeyPatch, pretend: None, tmp_path: Path) -> None:
+    """Status 1, and the run and the bound by name; also where no notebook can be made, which is said."""
     log = climb(tmp_path, only=("fp32",))
     write_log(dataclasses.replace(log, runs=(dataclasses.replace(log.runs[0], peak_bytes=1),)), tmp_path / "log.json")
+    monkeypatch.setattr(rendering, "executed", lambda *_: __import__("no_such_client"))
     said: list[str] = []
-    assert render(tmp_path, said.append) == 1
+    assert rendering.render(tmp_path, said.append) == 1
     assert any("fp32 breaks the bound memory" in line for line in said)
+    assert any("no notebook" in line for line in said) and (tmp_path / "report.html").exists()
 
 
 def test_measuring_again_confirms_within_the_band(pretend: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -218,7 +240,7 @@ def test_a_cpus_peak_in_16_bits_is_that_of_fp32_at_least(monkeypatch: pytest.Mon
     """Products may always be made in fp32, so a slower bf16 is no peak."""
     speeds = {"fp32": 2e9, "bf16": 1e9}
     made = {name: Hardware("CPU", (), {name: speed}, None, 0.0, 4e9, "none", 0.0, "") for name, speed in speeds.items()}
-    monkeypatch.setattr(milestone, "measured_cpu", lambda name: made[name])
+    monkeypatch.setattr(milestone, "measured_cpu", lambda name, size=1: made[name])
     hardware = milestone.hardware_of(default_plan(CPU), CPU)
     assert hardware.peak_flops_per_s == {"fp32": 2e9, "bf16": 2e9}
     assert hardware.link_bytes_per_s == 2e9

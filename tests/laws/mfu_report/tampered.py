@@ -10,6 +10,7 @@ from tests.laws.mfu_report.logs import Log
 from tests.laws.mfu_report.oracle import GRADIENT_BYTES, NOISE, STATE_BYTES, Entry, Machine
 
 SOME = 0.03  # so far beyond or within a bound
+ROUNDING = 1e-9
 
 
 def at_every_edge(entries: list[Entry], machine: Machine) -> Log:
@@ -19,7 +20,8 @@ def at_every_edge(entries: list[Entry], machine: Machine) -> Log:
         share = entry.world_size if entry.data_parallel == "torch_fsdp2" else 1
         log.change(entry.name, peak_bytes=math.ceil(STATE_BYTES * entry.num_parameters / share))
         if entry.all_reduce_s is not None:
-            log.change(entry.name, all_reduce_s=entry.all_reduce_bytes / machine.link_bytes_per_s)
+            # Rounding is not to decide: bytes / rate * rate may be less than bytes.
+            log.change(entry.name, all_reduce_s=(1 + ROUNDING) * entry.all_reduce_bytes / machine.link_bytes_per_s)
     log.gain("larger", 1.0)
     for name in ("ddp", "torch_ddp", "fsdp2"):
         log.gain(name, 4 * (NOISE - SOME))
