@@ -17,8 +17,9 @@ from pathlib import Path
 import torch
 
 from lm.gpt import PRESETS
+from lm.ladder import default_plan
 from lm.measuring import be_a_rank
-from lm.milestone import Milestone, default_plan
+from lm.milestone import Milestone
 from lm.runlog import Log, Run, read_log
 
 BAND = 0.10  # two measurements of a rung may differ by so much

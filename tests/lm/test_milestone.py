@@ -18,8 +18,9 @@ import torch
 
 from lm import milestone, rendering, sections
 from lm.hardware import HARDWARE, Hardware
+from lm.ladder import default_plan, first_run, to_tf32
 from lm.measuring import Order, measure
-from lm.milestone import Milestone, default_plan, first_run
+from lm.milestone import Milestone
 from lm.runlog import Log, Run, num_parameters, read_log, run_from, write_log
 
 CPU = torch.device("cpu")
@@ -77,7 +78,7 @@ def test_a_gpu_before_ampere_has_neither_tf32_nor_bf16(monkeypatch: pytest.Monke
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     plan = default_plan(torch.device("cuda"))
     assert (plan.sixteen, plan.world_size, plan.preset) == ("fp16", 2, "gpt2-124m")
-    assert milestone.to_tf32(first_run(plan), plan, torch.device("cuda")) == "Tesla T4 has no TF32: Ampere and later have"
+    assert to_tf32(first_run(plan), plan, torch.device("cuda")) == "Tesla T4 has no TF32: Ampere and later have"
 
 
 def test_one_device_accumulates_instead(pretend: None, tmp_path: Path) -> None:
