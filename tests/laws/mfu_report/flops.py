@@ -55,9 +55,11 @@ def judge_products(observe: Any, sizes: Sequence[Sizes], options: Sequence[Optio
     expected = np.sum(list(parts.values()), axis=0)
     mlps = np.sum([part for name, part in parts.items() if "MLP" in name], axis=0)
     four_to_mlp = [4 * model.hidden_size / model.mlp_size for model in models]
-    # Up and gate are equally large, so neither can be told from the other.
-    parts["the MLP's up or gate"] = parts.pop("the MLP's up")
-    parts.pop("the MLP's gate", None)
+    # The MLP's matrices are equally large, so none can be told from another.
+    parts = {name: part for name, part in parts.items() if "MLP" not in name}
+    parts["one of the MLP's matrices (up, down, or a gate's)"] = np.asarray([items(m, ("the MLP's up",))["the MLP's up"] for m in models])
+    only_gated = [model.activation == "swiglu" for model in models]
+    parts["the gate of gated MLPs"] = parts["one of the MLP's matrices (up, down, or a gate's)"] * only_gated
     parameters = [oracle.parameters(model) for model in models]
     others = {
         "6 FLOPs for all parameters but the token embedding's": np.asarray(
