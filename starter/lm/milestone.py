@@ -51,7 +51,11 @@ class Milestone:
         on_gpu = self.device.type == "cuda"
         memory_bytes = torch.cuda.get_device_properties(self.device).total_memory if on_gpu else 0
         plan = {name: value for name, value in dataclasses.asdict(self.plan).items() if name != "budget_s"}
-        return Log(hardware_of(self.plan, self.device), memory_bytes, machine=machine(self.device), plan=plan)
+        return Log(hardware_of(self.plan, self.device), memory_bytes, machine=machine(self.device) | self.kernel(), plan=plan)
+
+    def kernel(self) -> dict[str, str | None]:
+        """Say whose fused attention is measured."""
+        return {"fused_attention": "cuDNN's, where it fits" if self.prefers_cudnn else "torch's own choice"}
 
     def climb(self) -> Log:
         """Measure what is not in the log yet, one run after the other; the log is written after each."""
@@ -107,6 +111,7 @@ class Milestone:
                 raise
             self.say(f"{run.name}: {error}; trying without cuDNN's attention")
             self.prefers_cudnn = False
+            self.log = dataclasses.replace(self.log, machine=self.log.machine | self.kernel())
             return measured(dataclasses.replace(order, prefers_cudnn=False), self.path.parent, self.program)
 
     def skip(self, name: str, reason: str) -> None:
