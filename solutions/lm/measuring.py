@@ -168,7 +168,7 @@ def parallel(model: GPT, run: Run) -> Any:
             block.compile()
     elif run.compiled and run.data_parallel != "torch_ddp":
         model.compile()
-    trainee = data_parallel(model, run.data_parallel)
+    trainee = data_parallel(model, run.data_parallel, None)  # None: all ranks are replicas
     if run.compiled and run.data_parallel == "torch_ddp":
         trainee.compile()  # outside: then the compiler cuts its graph where torch's buckets end
     return trainee
