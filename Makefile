@@ -83,8 +83,8 @@ sanitize: $(STAMP) ## the kernels of SUBMISSION under compute-sanitizer (needs a
 bench: $(STAMP) ## measure a check beside torch.multiprocessing.spawn, in one run
 	@$(PY) -m pytest tests/benchmarks --benchmark-only $(ONLY)
 
-report: ## render a stored report in another format
-	$(call NOT_YET,rendering a stored report as HTML or Markdown)
+report: $(STAMP) ## the milestone: climb the ladder with SUBMISSION's pieces; log, notebook and page
+	@$(PY) "$(SUBMISSION)/report.py" --out "$(if $(filter command,$(firstword $(origin OUT))),$(OUT),.report)"
 
 data: $(STAMP) ## prepare the embedded corpus and its tokenizer
 	@$(PY) -m datasets.prepare

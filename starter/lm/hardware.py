@@ -75,9 +75,9 @@ def _fastest_s(action: Callable[[], object], repeats: int = 5) -> float:
 def measured_cpu(precision: str = "fp32", size: int = 1024) -> Hardware:
     """Return this CPU as measured now, in about a second: CPUs have no table, their peak depends on clock, cores and library.
 
-    Peak: a size³ matrix product in `precision` (fp32 or bf16). Bandwidth: a copy of 64 MB, read and write both counted.
+    Peak: a size³ matrix product in `precision` (fp32, bf16 or fp16). Bandwidth: a copy of 64 MB, read and write both counted.
     """
-    a = torch.randn(size, size).to(torch.bfloat16 if precision == "bf16" else torch.float32)
+    a = torch.randn(size, size).to({"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision, torch.float32))
     flops_per_s = 2 * size**3 / _fastest_s(lambda: a @ a)
     source_bytes = torch.empty(64_000_000, dtype=torch.uint8).fill_(1)
     copy = torch.empty_like(source_bytes)

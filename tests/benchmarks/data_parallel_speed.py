@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import data_parallel as reference
 
 from lm.gpt import GPT, PRESETS
-from tests.benchmarks.ladder import machine
+from lm.measuring import machine
 
 NUM_WARMUP, NUM_TIMED = 8, 20
 SHAPES = (  # name, sequences per GPU, compiled, NCCL channels (None: as NCCL likes)

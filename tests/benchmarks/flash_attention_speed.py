@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from flash_attention import flash_attention
 
-from tests.benchmarks.ladder import machine
+from lm.measuring import machine
 
 NUM_TOKENS_IN_ALL = 16384
 SHAPES = [(heads, head_dim, tokens) for heads, head_dim in ((32, 64), (16, 128)) for tokens in (1024, 4096, 16384)]

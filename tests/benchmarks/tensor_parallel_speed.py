@@ -43,7 +43,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import tensor_parallel as reference
 
 from lm.gpt import GPT, PRESETS, GPTConfig
-from tests.benchmarks.ladder import machine
+from lm.measuring import machine
 
 Step = Callable[[Tensor], Tensor]  # tokens -> loss, backward done
 NUM_WARMUP = 3

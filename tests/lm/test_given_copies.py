@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = ("report.py", "train.py")
 
 
 def test_starter_and_solutions_have_the_same_given_part() -> None:
-    """lm/ and train.py are equal byte for byte in both rooms, and neither has a file that the other lacks."""
+    """lm/, report.py and train.py are equal byte for byte in both rooms, and neither has a file that the other lacks."""
     contents = [
-        {path.relative_to(room): path.read_bytes() for path in [room / "train.py", *sorted((room / "lm").rglob("*.py"))]}
+        {path.relative_to(room): path.read_bytes() for path in [*(room / name for name in PROGRAMS), *sorted((room / "lm").rglob("*.py"))]}
         for room in (ROOT / "solutions", ROOT / "starter")
     ]
     assert contents[0] == contents[1]
