@@ -20,7 +20,7 @@ from torch.utils.flop_counter import FlopCounterMode
 NOISES: dict[str, Callable[[Tensor], Tensor]] = {
     "dropout": lambda x: F.dropout(x, 0.4),
     "normal": lambda x: x * (2 + torch.randn_like(x)),
-    "uniform": lambda x: x * (0.5 + torch.rand(x.shape, dtype=x.dtype)),
+    "uniform": lambda x: x * (0.5 + torch.rand(x.shape, dtype=x.dtype, device=x.device)),
 }
 
 

@@ -73,7 +73,8 @@ def judge_step_gradients(observe: Any, *, policy: str, scale: float | None, **ca
     u, start = unit_roundoff(policy), 0
     for index, size in enumerate(seen.facts(0)["sizes"]):
         part = slice(start, start + size)
-        allowed = bound(policy, plain_error=np.abs(plain[part] - exact[part]), derived=u * np.abs(exact[part]).max())
+        # The largest error of the tensor: which of its elements is rounded unluckily depends on the order of sums, and so on the device.
+        allowed = bound(policy, plain_error=np.abs(plain[part] - exact[part]).max(), derived=u * np.abs(exact[part]).max())
         hints = Hints(factors={"the scale": scale or 1.0}, suggestion="Which operation runs in fewer bits than the policy says?")
         assert_close(
             ours[part], exact[part], allowed=allowed, what=f"the gradient of parameter {index} of a GPT under {policy}", hints=hints
