@@ -1,7 +1,7 @@
 """Keeps only inputs and computes the stage again in its backward: little memory, and a third more time than the schedule says.
 
 law: pipeline_parallel.executor.takes_the_time_of_the_schedule
-says: time
+says: action
 """
         # region solution stage_init
         self.in_flight: dict[tuple[int, int], tuple[torch.Tensor, torch.Tensor]] = {}

@@ -1,7 +1,7 @@
 """Sends activations and gradients in single precision, whatever the boundary's dtype: twice the bytes in bfloat16.
 
 law: pipeline_parallel.executor.each_boundary_is_crossed_once
-says: float32
+says: float64
 """
         # region solution send
         receiver = stage % self.num_ranks

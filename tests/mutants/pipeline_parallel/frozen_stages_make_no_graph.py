@@ -1,7 +1,7 @@
 """Runs a stage without trainable parameters under no_grad: the stages before it get zeros.
 
 law: pipeline_parallel.executor.gradients_equal_one_process
-says: grad
+says: frozen
 """
         # region solution forward
         if stage > 0:

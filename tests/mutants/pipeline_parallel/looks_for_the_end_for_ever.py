@@ -1,7 +1,7 @@
 """Goes round the ranks until all lists are done, which in a deadlock never happens.
 
 law: pipeline_parallel.simulation.deadlocks_are_refused
-says: time
+says: CPU
 """
     # region solution bubble_fraction
     last_stage = max((action.stage for actions in schedule for action in actions), default=0)

@@ -1,7 +1,7 @@
 """Copies all that it sends into one buffer per kind, and writes the next message there while the last is still under way.
 
 law: pipeline_parallel.executor.gradients_equal_one_process
-says: grad
+says: waited
 """
         # region solution stage_init
         self.in_flight: dict[tuple[int, int], tuple[torch.Tensor, torch.Tensor]] = {}

@@ -1,7 +1,7 @@
 """Computes each end from the ends that it needs, recursively: a circle ends in Python's limit, and so does a long schedule.
 
 law: pipeline_parallel.simulation.deadlocks_are_refused
-says: ValueError
+says: Recursion
 """
     # region solution bubble_fraction
     last_stage = max((action.stage for actions in schedule for action in actions), default=0)

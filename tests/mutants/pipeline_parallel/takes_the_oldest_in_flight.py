@@ -1,7 +1,7 @@
 """Goes backward from whatever of the stage has waited longest: right for schedules whose micro-batches stay in order.
 
 law: pipeline_parallel.executor.runs_any_valid_schedule
-says: grad
+says: order
 """
         # region solution stage_init
         self.in_flight: dict[int, list[tuple[torch.Tensor, torch.Tensor]]] = {stage: [] for stage in stages}

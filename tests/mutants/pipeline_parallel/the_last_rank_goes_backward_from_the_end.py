@@ -1,7 +1,7 @@
 """The last rank begins with the backward of the latest micro-batch, while the others wait for that of the first.
 
 law: pipeline_parallel.gpipe.has_the_published_bubble
-says: bubble
+says: valid
 """
     # region solution gpipe
     schedule = []

@@ -1,7 +1,7 @@
 """Takes P-1 for the last stage: with several chunks, backwards of the higher stages wait for nobody.
 
 law: pipeline_parallel.simulation.bubble_is_idle_over_total
-says: bubble
+says: idle
 """
     # region solution bubble_fraction
     last_stage = len(schedule) - 1

@@ -1,7 +1,7 @@
 """Broadcasts from src=0, which counts in the world: the owners' group needn't have that rank.
 
 law: pipeline_parallel.tied.copies_start_equal
-says: rank
+says: owners
 """
     # region solution broadcast_tied_weight
     whole = weight.detach().contiguous()
