@@ -128,15 +128,24 @@ def gpu(submission: Path | None, out: Path) -> int:
 @ASSIGNMENT
 @click.option("--full", is_flag=True, help="Every mutant against every law, and every variant.")
 @click.option("--sample", default=2, show_default=True, help="How many variants of each assignment are graded without --full.")
+@click.option("--per-law", type=click.IntRange(1), default=None, help="Only so many mutants of each law. [default: all]")
 @JOBS
 @with_blame
-def selfcheck(wanted: tuple[str, ...], full: bool, sample: int, jobs: int) -> int:
+def selfcheck(wanted: tuple[str, ...], full: bool, sample: int, per_law: int | None, jobs: int) -> int:
     """Prove the course: solutions earn everything, the starter nothing, and every mutant is caught."""
     from grader.selfcheck import Sample, Several, prove, table
 
     course, assignments = _course(wanted)
     page = _page()
-    proof = prove(course, assignments, Several(_graded_together, course, jobs), full=full, sample=Sample(sample), progress=_told(page))
+    proof = prove(
+        course,
+        assignments,
+        Several(_graded_together, course, jobs),
+        full=full,
+        sample=Sample(sample),
+        per_law=Sample(per_law) if per_law else None,
+        progress=_told(page),
+    )
     page.console.print(table(proof))
     return EXIT_COURSE if proof.bad else 0
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from grader.course import Course
 from grader.errors import CourseError
 from grader.records import Assignment, digest
+from grader.regions import read_header
 from grader.selfcheck.crew import Crew
 from grader.selfcheck.findings import Finding, GradeOne, MutantTrial, Progress, Proof
 from grader.selfcheck.overlays import overlay_paths
@@ -23,7 +24,7 @@ Look = Callable[[GradeOne], list[Finding]]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """How many variants of each assignment are graded when not all are; the same ones for the same seed, on every machine."""
+    """How many are graded when not all are, such as variants of an assignment; the same ones for the same seed, on every machine."""
 
     count: int
     seed: int = 0
@@ -41,9 +42,10 @@ def prove(
     *,
     full: bool = False,
     sample: Sample | None = None,
+    per_law: Sample | None = None,
     progress: Progress | None = None,
 ) -> Proof:
-    """Prove `assignments`. With `full`, every mutant meets every law; `sample` None means every variant.
+    """Prove `assignments`. With `full`, every mutant meets every law; `sample` None means every variant, `per_law` None every mutant.
 
     What is wrong with the course becomes a finding; a machine's fault and the caller's are raised.
     """
@@ -57,7 +59,7 @@ def prove(
         for (what, _), found in zip(tasks, crew.each([task for _, task in tasks]), strict=True):
             tell(what)
             findings += found
-    mutants = try_mutants(course, assignments, crew, full=full, progress=progress)
+    mutants = try_mutants(course, assignments, crew, full=full, per_law=None if full else per_law, progress=progress)
     findings += [trial.finding() for trial in mutants]
     laws = tuple(law for assignment in assignments for law in assignment.laws())
     named = {trial.law for trial in mutants}
@@ -74,10 +76,13 @@ def try_mutants(
     *,
     full: bool = False,
     only: str = "",
+    per_law: Sample | None = None,
     progress: Progress | None = None,
 ) -> tuple[MutantTrial, ...]:
-    """Grade every mutant whose name contains `only`: on the law it names, or with `full` on all laws."""
+    """Grade every mutant whose name contains `only`, or a sample of those of each law: on the law it names, or with `full` on all laws."""
     chosen = [(each, path) for each in assignments for path in overlay_paths(course, "mutants", each) if only in path.stem]
+    if per_law is not None:
+        chosen = _sampled(course, chosen, per_law)
     trials = []
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
         tasks = [
@@ -87,6 +92,15 @@ def try_mutants(
             trials.append(trial)
             (progress or _silent)(f"mutant {len(trials)} of {len(tasks)}: {trial.path}")
     return tuple(trials)
+
+
+def _sampled(course: Course, chosen: Sequence[tuple[Assignment, Path]], per_law: Sample) -> list[tuple[Assignment, Path]]:
+    by_law: dict[str, list[Path]] = {}
+    for _, path in chosen:
+        law = read_header(path.read_text(encoding="utf-8"), path.relative_to(course.root).as_posix()).law
+        by_law.setdefault(law, []).append(path)
+    kept = {path for paths in by_law.values() for path in per_law.of(paths)}
+    return [(assignment, path) for assignment, path in chosen if path in kept]
 
 
 def _whole(course: Course, assignment: Assignment, sample: Sample | None, scratch: Path) -> Iterator[tuple[str, Look]]:

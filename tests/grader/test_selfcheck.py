@@ -274,6 +274,16 @@ def test_a_mutant_is_judged_further_when_its_first_failure_lacks_the_word(course
     assert quick == [True, False] * 2
 
 
+def test_a_sample_of_mutants_has_some_of_every_law(course: Course) -> None:
+    """As many as are asked for of each law, and always the same ones."""
+    for number in range(3):
+        text = MUTANT.format(sin=f"Doubles and adds {number}.", law="has_an_area", word="9", code=f"2 * side + {number} * 0")
+        (course.root / f"tests/mutants/shapes/doubles_{number}.py").write_text(text)
+    trials = [try_mutants(course, course.assignments, Alone(FakePipeline()), per_law=Sample(2)) for _ in range(2)]
+    assert sorted(trial.law.rpartition(".")[2] for trial in trials[0]) == ["grows", "has_an_area", "has_an_area"]
+    assert trials[0] == trials[1]
+
+
 def test_the_table_shows_what_is_bad_and_counts_the_rest(course: Course) -> None:
     """What is bad stands in full with its subject, what holds is counted, and the summary stands below."""
     without_tests(course)
