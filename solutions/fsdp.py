@@ -12,11 +12,10 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves, tree_map
-
 from sharded_optimizer import clip_grad_norm_
 from sharded_unit import Owners, Unit
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves, tree_map
 
 
 class FullyShardedDataParallel(nn.Module):

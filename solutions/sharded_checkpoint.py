@@ -15,9 +15,8 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
-
 from fsdp import FullyShardedDataParallel
+from torch import Tensor
 
 States = dict[str, dict[str, Any]]  # of an optimizer: parameter's name -> "exp_avg", "step", ... -> its value
 MANIFEST = "manifest.json"

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
-
 from sharded_optimizer import shard_spans
+from torch import Tensor, nn
 
 Owners = list[tuple[nn.Module, str]]  # where a parameter stands: modules, and under which name in each
 

@@ -5,6 +5,8 @@ Equal requests share one run: laws that can look at the same run ask for it thro
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from tests.laws.sharded_data_parallel import checkpoints, memory, travel, values
@@ -20,18 +22,8 @@ from tests.laws.sharded_data_parallel.runs import (
     run_train,
 )
 
-SIZES = [size for size in (6, 5, 21, 7, 12, 1, 13)]
-ITEM = 8  # bytes of a float64
-
-
-def elements(names):
-    """Numbers of elements of the parameters called so."""
-    counts = dict(zip(ODD, (6, 5, 21, 7, 12, 1, 13), strict=True))
-    return [counts[name] for name in names]
-
-
-ROOT = [name for name in ODD if not name.startswith("layers.")]
-UNITS = [name for name in ODD if name.startswith("layers.")]
+SIZES = [math.prod(shape) for shape in ODD.values()]
+IN_NO_UNIT = sum(math.prod(shape) for name, shape in ODD.items() if not name.startswith("layers."))
 
 # --- spans -----------------------------------------------------------------------------------------------------------
 LINES = [([5, 3, 4], 3), ([12], 4), ([7, 7, 7], 2), ([1, 1, 1], 1), ([10, 0, 3], 4), ([2, 1], 5), ([1], 4), ([100, 1, 1, 31], 8)]
@@ -65,7 +57,7 @@ def zero1(observe, world_size, optimizer=ADAMW, **case):
 )
 def test_sharded_steps_equal_one_process(observe, world_size, optimizer, transport):
     """Parameters of prime sizes, SGD with momentum and AdamW."""
-    seen = zero1(observe, world_size, optimizer, transport=transport)
+    seen = zero1(observe, world_size, optimizer, **({} if transport == "wire" else {"transport": transport}))
     values.judge_training(seen)
     values.judge_equal_replicas(seen)
 
@@ -77,10 +69,10 @@ def test_there_is_room_for_a_part_of_the_state(observe):
 
 
 @pytest.mark.law("zero1.travels_twice")
-@pytest.mark.parametrize("world_size", [2, 4])
-def test_a_sharded_step_sends_two_volumes(observe, world_size):
+@pytest.mark.parametrize(("world_size", "optimizer"), [(3, SGD), (4, ADAMW)])
+def test_a_sharded_step_sends_two_volumes(observe, world_size, optimizer):
     """Gradients once, and parameters once, also after two micro-batches."""
-    seen = run_train(observe, world_size, "zero1", [{}, {"micro_batches": 2}], bucket_bytes=SMALL_BUCKETS, **ADAMW)
+    seen = zero1(observe, world_size, optimizer)
     for number, last in ((0, 0), (1, 1)):
         phases = [f"step {number}", *(f"backward {number}/{micro_batch}" for micro_batch in range(last + 1))]
         travel.judge_volume(seen, phases, SIZES, gathers=(1, 1), reductions=1, what=f"step {number + 1}", padded=2)
@@ -162,7 +154,7 @@ def test_sharded_gradients_make_the_steps_of_one_process(observe, world_size, tr
 
 @pytest.mark.law("zero2.gradients_are_dropped_during_backward")
 def test_there_is_no_room_for_all_gradients(observe):
-    """Eight layers of a bucket each: room for three buckets of whole gradients."""
+    """Six layers of a bucket each: room for three buckets of whole gradients."""
     memory.judge_room(memory.run_zero2(observe, 8))
 
 
@@ -201,14 +193,14 @@ def sharded(observe, world_size, **case):
 @pytest.mark.parametrize(("world_size", "transport"), [(1, "wire"), (2, "gloo"), (3, "wire"), (4, "wire")])
 def test_sharded_gradients_equal_the_whole_batch(observe, world_size, transport):
     """Layers of prime sizes; gradients depend on the weights, whole in backward too."""
-    values.judge_training(sharded(observe, world_size, transport=transport))
+    values.judge_training(sharded(observe, world_size, **({} if transport == "wire" else {"transport": transport})))
 
 
 @pytest.mark.law("fsdp.gradients_equal_the_whole_batch")
 @pytest.mark.parametrize(("reshard", "prefetch"), [(True, 0), (True, 2), (False, 1)])
 def test_settings_change_no_gradient(observe, reshard, prefetch):
     """Prefetch 0 and 2, and without resharding after forward."""
-    values.judge_training(sharded(observe, 3, reshard_after_forward=reshard, prefetch=prefetch))
+    values.judge_training(sharded(observe, 2, reshard_after_forward=reshard, prefetch=prefetch))
 
 
 @pytest.mark.law("fsdp.trains_like_one_process")
@@ -228,16 +220,16 @@ def test_there_is_no_room_for_a_copy_of_the_weights(observe):
 @pytest.mark.law("fsdp.one_unit_at_a_time")
 @pytest.mark.parametrize("prefetch", [0, 1])
 def test_one_unit_at_a_time(observe, prefetch):
-    """As each of 8 units begins, forward and backward, there is room for it and for `prefetch` others."""
+    """As each of six units begins, forward and backward, there is room for it and for `prefetch` others."""
     memory.judge_room(memory.run_fsdp(observe, 8, ("forward", "backward"), prefetch=prefetch))
 
 
 @pytest.mark.law("fsdp.travels_three_times")
-@pytest.mark.parametrize(("world_size", "reshard"), [(2, True), (4, True), (3, False)])
+@pytest.mark.parametrize(("world_size", "reshard"), [(3, True), (4, True), (2, False)])
 def test_a_fully_sharded_step_sends_three_volumes(observe, world_size, reshard):
     """Units three times, or twice where they stay gathered; the root two or three times."""
     seen = sharded(observe, world_size) if reshard else sharded(observe, world_size, reshard_after_forward=False, prefetch=1)
-    root = sum(elements(ROOT)) / sum(SIZES)
+    root = IN_NO_UNIT / sum(SIZES)
     most = 2 if reshard else 1 + root
     least = 2 - root if reshard else 1
     travel.judge_volume(seen, ["backward 0/0", "step 0"], SIZES, gathers=(least, most), reductions=1, padded=3)
@@ -320,31 +312,31 @@ def test_one_number_travels(observe):
 @pytest.mark.parametrize("stage", ["zero1", "zero2", "fsdp"])
 def test_steps_are_clipped(observe, stage):
     """Clipped, not clipped, clipped."""
-    seen = run_train(observe, 3, stage, [{"clip": 0.5}, {"clip": 1e6}, {"clip": 0.5}], **SGD)
+    seen = run_train(observe, 2, stage, [{"clip": 0.5}, {"clip": 1e6}, {"clip": 0.5}], **SGD)
     values.judge_training(seen)
     values.judge_reported_norms(seen)
 
 
 # --- whole -----------------------------------------------------------------------------------------------------------
 @pytest.mark.law("whole.is_what_one_process_has")
-@pytest.mark.parametrize(("world_size", "optimizer"), [(1, "AdamW"), (3, "AdamW"), (4, "SGD")])
+@pytest.mark.parametrize(("world_size", "optimizer"), [(1, "AdamW"), (3, "AdamW"), (2, "SGD")])
 def test_the_state_dict_is_what_one_process_has(observe, world_size, optimizer):
     """After two steps, and read only after a third."""
     checkpoints.judge_trained_state(checkpoints.run_trained_state(observe, world_size, optimizer=optimizer, num_steps=2))
 
 
 @pytest.mark.law("whole.loads_into_any_world")
-@pytest.mark.parametrize(("savers", "loaders"), [([0, 1, 2], [0, 1]), ([1], [0, 1, 2]), ([0, 1], [1])])
+@pytest.mark.parametrize(("savers", "loaders"), [([0, 1, 2], [0, 1]), ([1], [0, 1])])
 def test_a_state_dict_loads_into_any_world(observe, savers, loaders):
-    """From three ranks to two, from one to three, from two to one; then one step more."""
+    """From three ranks to two, from one to two; then one step more."""
     checkpoints.judge_moved(checkpoints.run_moved(observe, "whole", savers=savers, loaders=loaders))
 
 
 # --- pieces ----------------------------------------------------------------------------------------------------------
 @pytest.mark.law("pieces.loads_into_any_world")
-@pytest.mark.parametrize(("savers", "loaders"), [([0, 1, 2], [0, 1]), ([1], [0, 1, 2])])
+@pytest.mark.parametrize(("savers", "loaders"), [([0, 1, 2], [0, 1]), ([1], [0, 1])])
 def test_pieces_load_into_any_world(observe, savers, loaders):
-    """From three ranks to two, from one to three; then one step more."""
+    """From three ranks to two, from one to two; then one step more."""
     checkpoints.judge_moved(checkpoints.run_moved(observe, "pieces", savers=savers, loaders=loaders))
 
 

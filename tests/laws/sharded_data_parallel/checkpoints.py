@@ -77,7 +77,7 @@ def judge_trained_state(seen: Any) -> None:
                     "The optimizer's state in the state dict is not what the optimizer has.",
                     "Take every key of optimizer.state[shard], tensors of any kind and numbers too.",
                 )
-    process = oracle.OneProcess(case["optimizer"], {name: case["defaults"] for name in trained})
+    process = oracle.OneProcess(case["optimizer"], dict.fromkeys(trained, case["defaults"]))
     weights = oracle.values_of(seen)
     for number in range(case["num_steps"]):
         weights = process.step(weights, oracle.gradients_at(seen, number, weights, oracle.Mistake()))
@@ -143,7 +143,7 @@ def judge_moved(seen: Any) -> None:
             hints = Hints(suggestion="A tensor's pieces in the order of the ranks, end to end, are the tensor; cut it anew for the new world.")
             assert_equal(got, given, what=what, hints=hints)
         assert_equal(seen.rank(first)[f"state/step/{name}"], np.float32(3), what=f"the step of {name}, {route}")
-    run = oracle.OneProcess("AdamW", {name: case["defaults"] for name in names})
+    run = oracle.OneProcess("AdamW", dict.fromkeys(names, case["defaults"]))
     weights = oracle.values_of(seen)
     for name in names:
         run.state[name] = {key: seen.input(f"state/{key}/{name}", 0) for key in MOMENTS["AdamW"]}

@@ -10,7 +10,7 @@ from tests.laws.sharded_data_parallel.sentences import broken
 
 LAYER = 4 * MiB  # bytes of one layer; what is looked for is larger than SLACK
 SLACK = 3 * MiB  # the interpreter's and the allocator's own growth
-NUM_LAYERS = 8
+NUM_LAYERS = 6
 WHOLE = NUM_LAYERS * LAYER
 FLOAT_BYTES = 4
 
