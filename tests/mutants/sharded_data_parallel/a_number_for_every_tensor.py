@@ -1,0 +1,17 @@
+"""All-reduces the norm of every tensor.
+
+law: sharded_data_parallel.clip.one_number_travels
+says: number
+"""
+# region solution clip_grad_norm
+    gradients = list(gradients)
+    norms = torch.stack([torch.linalg.vector_norm(gradient, dtype=torch.float64) for gradient in gradients])
+    squares = norms.square()
+    dist.all_reduce(squares, group=group)
+    total = squares.sum()
+    norm = total.sqrt()
+    factor = (max_norm / (norm + 1e-6)).clamp(max=1.0)
+    for gradient in gradients:
+        gradient.mul_(factor.to(gradient.dtype))
+    return norm
+# endregion

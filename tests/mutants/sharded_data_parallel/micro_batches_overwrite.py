@@ -1,0 +1,16 @@
+"""Overwrites the shards' gradients in every backward.
+
+law: sharded_data_parallel.fsdp.gradients_equal_the_whole_batch
+says: micro-batch
+"""
+# region solution unit_mean
+    if self.reduction is None:
+        return
+    work, received, _ = self.reduction
+    self.reduction = None
+    work.wait()
+    mean = received.to(self.master_dtype).div_(self.world_size)
+    for shard, place in zip(self.shards, self.places, strict=True):
+        if shard.requires_grad:
+            shard.grad = mean[place]
+# endregion

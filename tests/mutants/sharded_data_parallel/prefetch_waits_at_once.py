@@ -1,0 +1,14 @@
+"""Prefetches, and waits at once.
+
+law: sharded_data_parallel.fsdp.prefetch_hides_the_gathers
+says: overlap
+"""
+# region solution fsdp_fetch
+    unit = self.units[number]
+    if unit is not None:
+        unit.finish_gathering()
+    for other in ahead:
+        following = self.units[other] if 1 <= other < len(self.units) else None
+        if following is not None:
+            following.finish_gathering()
+# endregion
