@@ -1,13 +1,14 @@
-"""Returns the whole state on all ranks.
+"""Returns the whole state dict on all ranks.
 
 law: sharded_data_parallel.whole.is_what_one_process_has
 says: rank
 """
-# region solution full_state_dict
+    # region solution full_state_dict
     is_keeper = True
     shards, states = fsdp.named_shards(), optimizer_states(fsdp, optimizer)
 
     def collect(pieces: dict[str, Tensor], into: Callable[[str, Tensor], None]) -> None:
+        # All ranks gather, one keeps: a unit at a time, so that nobody's device needs room for the model.
         for name, whole in fsdp.gather_whole(pieces):
             if is_keeper:
                 into(name, whole.detach().cpu().clone())
@@ -23,4 +24,4 @@ says: rank
             value = holders[name]
             whole_states[name][key] = value.detach().cpu().clone() if isinstance(value, Tensor) else value
     return {"model": model, "optimizer": whole_states} if is_keeper else {}
-# endregion
+    # endregion

@@ -1,15 +1,17 @@
-"""Rounds the width down and gives the rest to the last rank.
+"""Rounds the width down and lets the last rank have all that is left, which is everything where ranks outnumber elements.
 
 law: sharded_data_parallel.spans.ranges_follow_the_width
-says: width
+says: element
 """
-# region solution shard_spans
+    # region solution shard_spans
     sizes = list(sizes)
     width = sum(sizes) // world_size
+    first = rank * width
+    last = sum(sizes) if rank == world_size - 1 else first + width
     spans, begins_at = [], 0
     for size in sizes:
-        start, stop = (min(max(edge - begins_at, 0), size) for edge in (rank * width, (rank + 1) * width if rank < world_size - 1 else sum(sizes)))
+        start, stop = (min(max(edge - begins_at, 0), size) for edge in (first, last))
         spans.append((start, stop))
         begins_at += size
     return spans
-# endregion
+    # endregion

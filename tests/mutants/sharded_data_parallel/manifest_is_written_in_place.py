@@ -1,10 +1,11 @@
-"""Writes the manifest over the old one.
+"""Writes the manifest over the old one instead of renaming a finished file.
 
 law: sharded_data_parallel.pieces.earlier_one_stands
-says: earlier
+says: checkpoint
 """
-# region solution save_sharded
+    # region solution save_sharded
     rank, world_size = dist.get_rank(fsdp.group), dist.get_world_size(fsdp.group)
+    # Nothing that exists is written to: the pieces go to a new folder, which counts only when the manifest names it.
     number = read_manifest(folder)["number"] + 1 if (folder / MANIFEST).exists() else 0
     pieces = folder / f"pieces-{number}"
     pieces.mkdir(parents=True, exist_ok=True)  # left by a save that was killed, or made by another rank
@@ -20,4 +21,4 @@ says: earlier
             if other != pieces:
                 shutil.rmtree(other)
     barrier()  # nobody believes in a checkpoint that rank 0 has not finished
-# endregion
+    # endregion

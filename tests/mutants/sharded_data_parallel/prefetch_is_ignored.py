@@ -1,14 +1,10 @@
-"""Gathers a unit when it is needed, whatever prefetch says.
+"""Gathers every unit when it is needed, whatever prefetch says.
 
 law: sharded_data_parallel.fsdp.prefetch_hides_the_gathers
-says: overlap
+says: prefetch
 """
-# region solution fsdp_fetch
-    unit = self.units[number]
-    if unit is not None:
-        unit.finish_gathering()
-    for other in ():
-        following = self.units[other] if 1 <= other < len(self.units) else None
-        if following is not None:
-            following.start_gathering()
-# endregion
+        # region solution fsdp_fetch
+        unit = self.units[number]
+        if unit is not None:
+            unit.finish_gathering()
+        # endregion
