@@ -142,6 +142,10 @@ class FullyShardedDataParallel(nn.Module):
         if not self.in_backward:
             self.in_backward = True
             torch.autograd.Variable._execution_engine.queue_callback(self._after_backward)
+        # The units behind have given their inputs' gradients: a unit with frozen weights is no longer needed, either.
+        for later in self.units[number + 1 :] if number else ():
+            if later is not None and later.num_ready == 0:
+                later.free()
         begin = number or len(self.units)  # the root's own backward is followed by the last unit's
         self._fetch(number, range(begin - 1, begin - 1 - self.prefetch, -1))
         # endregion
@@ -154,7 +158,7 @@ class FullyShardedDataParallel(nn.Module):
         unit.num_ready += 1
         if unit.num_ready == unit.num_trained:
             self._reduce(unit)
-            # Frozen weights may still be needed for the gradient of the unit's inputs.
+            # Frozen weights may still be needed for the gradient of the unit's inputs: they stay until backward leaves the unit.
             if unit.num_trained == len(unit.wholes):
                 unit.free()
         # endregion
@@ -216,7 +220,7 @@ class FullyShardedDataParallel(nn.Module):
         # endregion
 
     def cut(self, name: str, whole: Tensor) -> Tensor:
-        """Return this rank's piece of a whole tensor that belongs to the parameter `name`: a copy, on `whole`'s device. No communication."""
+        """Return this rank's piece of a whole tensor of the parameter `name`: a copy, on `whole`'s device. No communication."""
         # region solution cut
         unit = next(unit for unit in self.units if unit is not None and name in unit.names)
         start, stop = unit.spans[unit.names.index(name)]

@@ -104,5 +104,5 @@ class FullyShardedDataParallel(nn.Module):
         raise NotImplementedError("sharded_data_parallel, task whole: see section 8 of the handout")
 
     def cut(self, name: str, whole: Tensor) -> Tensor:
-        """Return this rank's piece of a whole tensor that belongs to the parameter `name`: a copy, on `whole`'s device. No communication."""
+        """Return this rank's piece of a whole tensor of the parameter `name`: a copy, on `whole`'s device. No communication."""
         raise NotImplementedError("sharded_data_parallel, task whole: see section 8 of the handout")

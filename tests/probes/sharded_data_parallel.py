@@ -1,4 +1,4 @@
-"""What runs beside a submission to `sharded_data_parallel`: it drives the classes and reports what they did. No opinions, no expected values.
+"""What runs beside a submission to `sharded_data_parallel`: it drives the classes and reports facts. No opinions, no expected values.
 
 The gradient of each parameter of a `Toy` is the parameter times an input, so that whoever made the inputs knows it exactly, and so that
 backward needs the whole weights too.
@@ -69,7 +69,7 @@ class Trainer:
     """One way of sharding, driven as its handout says."""
 
     def __init__(
-        self, at: Any, module: Toy, stage: str, cls: type[torch.optim.Optimizer], defaults: dict[str, float], group: Any, how: dict[str, Any]
+        self, at: Any, module: Toy, stage: str, cls: type[torch.optim.Optimizer], defaults: dict[str, float], group: Any, how: Step
     ) -> None:
         self.at, self.module, self.stage, self.group, self.how = at, module, stage, group, how
         self.norms: list[Tensor] = []
@@ -335,8 +335,8 @@ def alone(
 
     dist.init_process_group("fake", rank=me, world_size=num_ranks, store=FakeStore())
     warm_up()
-    scale = Scale(ballast)
-    module = Tower(scale, num_layers, elements, num_root)
+    scale = Scale(at, ballast)
+    module = Tower(scale, num_layers, elements, num_root, has_frozen=how.get("has_frozen", False))
     finish: Callable[[], None] = lambda: None  # noqa: E731
     wrapped: Any = module
     if stage == "fsdp":
@@ -375,11 +375,12 @@ def warm_up() -> None:
 class Scale:
     """Weighs this process at named moments."""
 
-    def __init__(self, ballast: dict[str, int]) -> None:
-        self.ballast, self.prefix = ballast, ""
+    def __init__(self, at: Any, ballast: dict[str, int]) -> None:
+        self.at, self.ballast, self.prefix = at, ballast, ""
         self.live: dict[str, int] = {}
 
     def weigh(self, moment: str) -> None:
+        self.at.mark(moment)
         self.live[self.prefix + moment] = live_bytes()
         size = self.ballast.get(moment, self.ballast.get(moment.rsplit(" ", 1)[0], 0))
         if size:
@@ -389,9 +390,9 @@ class Scale:
 class Tower(nn.Module):
     """Equal layers, and a parameter of its own if `num_root`."""
 
-    def __init__(self, scale: Scale, num_layers: int, elements: int, num_root: int) -> None:
+    def __init__(self, scale: Scale, num_layers: int, elements: int, num_root: int, *, has_frozen: bool) -> None:
         super().__init__()
-        self.stack = nn.ModuleList(Weighed(scale, number, elements) for number in range(num_layers))
+        self.stack = nn.ModuleList(Weighed(scale, number, elements, has_frozen=has_frozen) for number in range(num_layers))
         self.register_parameter("root", nn.Parameter(torch.ones(num_root)) if num_root else None)
 
     def forward(self, flow: Tensor) -> Tensor:
@@ -405,10 +406,11 @@ class Tower(nn.Module):
 class Weighed(nn.Module):
     """A layer that weighs the process as it begins."""
 
-    def __init__(self, scale: Scale, number: int, elements: int) -> None:
+    def __init__(self, scale: Scale, number: int, elements: int, *, has_frozen: bool) -> None:
         super().__init__()
         self.scale, self.number = scale, number
         self.weight = nn.Parameter(torch.ones(elements))
+        self.register_parameter("frozen", nn.Parameter(torch.ones(1), requires_grad=False) if has_frozen else None)
 
     def forward(self, flow: Tensor) -> Tensor:
         return Weigh.apply(flow, self.weight, self.scale, self.number)
@@ -466,7 +468,9 @@ def free_at_once() -> None:
 
 
 # --- checkpoints -----------------------------------------------------------------------------------------------------
-def trained_state(at: Any, *, names: list[str], optimizer: str, defaults: dict[str, float], num_steps: int, **how: Any) -> dict[str, Tensor]:
+def trained_state(
+    at: Any, *, names: list[str], optimizer: str, defaults: dict[str, float], num_steps: int, **how: Any
+) -> dict[str, Tensor]:
     """full_state_dict after some steps, read only after one more; facts: its names."""
     module = Toy(at.inputs, frozen=how.get("frozen", ()), shared=how.get("shared"))
     trainer = Trainer(at, module, "fsdp", getattr(torch.optim, optimizer), defaults, None, how)

@@ -93,7 +93,8 @@ def near(seen: Any, name: str, expected: Any, what: str, hints: dict[str, Any]) 
     """A tensor of the state dict, to float64's precision."""
     allowed = STEP_ERROR * seen.request.parameters["num_steps"] * (1 + np.abs(expected))
     suggestion = "Is it a copy, of the moment of the call? Are the pieces in the ranks' order, without padding?"
-    assert_close(seen.rank(0)[name], expected, allowed=allowed, what=f"full_state_dict: {what}", hints=Hints(**hints, suggestion=suggestion))
+    hinted = Hints(**hints, suggestion=suggestion)
+    assert_close(seen.rank(0)[name], expected, allowed=allowed, what=f"full_state_dict: {what}", hints=hinted)
 
 
 # --- from one world into another -------------------------------------------------------------------------------------
@@ -140,7 +141,7 @@ def judge_moved(seen: Any) -> None:
         for kind in ("value", "state/exp_avg", "state/exp_avg_sq"):
             got, given = seen.rank(first)[f"{kind}/{name}"], seen.input(f"{kind}/{name}", 0)
             what = f"{kind.removeprefix('state/').replace('value', 'the weight')} of {name}, {route}"
-            hints = Hints(suggestion="A tensor's pieces in the order of the ranks, end to end, are the tensor; cut it anew for the new world.")
+            hints = Hints(suggestion="A tensor's pieces in the order of the ranks, end to end, are the tensor; cut it for the new world.")
             assert_equal(got, given, what=what, hints=hints)
         assert_equal(seen.rank(first)[f"state/step/{name}"], np.float32(3), what=f"the step of {name}, {route}")
     run = oracle.OneProcess("AdamW", dict.fromkeys(names, case["defaults"]))

@@ -68,13 +68,29 @@ def run_fsdp(observe: Any, num_ranks: int, moments: tuple[str, ...], *, prefetch
     constructing = WHOLE + WHOLE // num_ranks + LAYER
     room = max(constructing, held["backward"] + 2 * LAYER) + SLACK
     allowed = {moment: held[moment] for moment in moments}
-    how = {} if reshard else {"reshard_after_forward": False}
+    how: dict[str, Any] = {"has_frozen": True} if reshard else {"reshard_after_forward": False}
     return weighed(observe, "fsdp", num_ranks, room, allowed, prefetch=prefetch, **how, **words)
 
 
 def judge_room(seen: Any) -> None:
     """The run ended well: there was room for what is allowed, and no more."""
-    seen.require()
+    if seen.fault is None or seen.fault.kind != "memory":
+        seen.require()
+        return
+    case = seen.request.parameters
+    moments = [event.name for event in seen.events(rank=0, kind="mark")]
+    moment = f"at the moment {moments[-1]!r} or after it" if moments else "in the constructor"
+    held = {
+        "zero1": "weights and gradients whole, the optimizer's state in part, and flat buckets one or two at a time",
+        "zero2": "weights whole, state and gradient shards in part, at most two flat buckets, and the whole gradients of one bucket",
+        "fsdp": "shards of weights, gradients and state, the unit that computes, `prefetch` other units, and one unit's flat gradients",
+    }
+    raise broken(
+        f"{case['stage']}, one rank of {case['num_ranks']}, {moment}: more memory is held than allowed ({seen.fault.sentence}).",
+        f"Room for: {held[case['stage']]}.",
+        "Something whole is held that should be sharded, dropped or freed by then: a copy of the weights, gradients or state, or another unit.",
+        "Which tensors are alive at that moment? Lists, closures and views keep their whole storage alive.",
+    )
 
 
 # --- at scale --------------------------------------------------------------------------------------------------------

@@ -82,7 +82,7 @@ def judge_volume(
             diagnosis += ": weights are gathered more often than needed, or more of them, or in a wider dtype"
         wanted = f"{gathers[0]:g}" if gathers[0] == gathers[1] else f"{gathers[0]:g} to {gathers[1]:g}"
         raise broken(
-            f"{what}: rank {rank} of {n} has {reduced + gathered + sent:g} bytes carried, {reduced:g} by reductions, {gathered:g} by gathers.",
+            f"{what}: rank {rank} of {n}: {reduced + gathered + sent:g} bytes carried, {reduced:g} by reductions, {gathered:g} by gathers.",
             f"Expected: reductions {reductions:g} times and gathers {wanted} times (N-1)/N · Ψ = {psi:g} bytes, and a little padding.",
             diagnosis + ".",
             "A reduce_scatter carries one volume, an all_reduce two. What is sent that nobody needs, and what twice?",
@@ -187,8 +187,8 @@ def judge_overlap(seen: Any, *, gather_s: float, layer_bytes: int) -> None:
     if took_s < arithmetic_s + 2 * gather_s:
         diagnosis = "Too short: not everything travels, or not everything is waited for."
     raise broken(
-        f"With {gather_s:g} seconds for a unit's gather and its reduction, a step of {layers} units on {n} ranks takes {took_s:g} seconds.",
+        f"With {gather_s:g} seconds for a unit's gather or reduction, a step of {layers} units on {n} ranks takes {took_s:g} seconds.",
         f"Expected: {arithmetic_s + shown * gather_s:g} seconds; without overlap it would be {serial_s:g}.",
         diagnosis,
-        "Prefetch: the next gather begins before this unit's arithmetic. And what does a reduction wait for before the next unit's backward?",
+        "The next gather begins before this unit's arithmetic; a reduction is not waited for before the next one begins.",
     )

@@ -119,7 +119,7 @@ def judge_closure(seen: Any) -> None:
         calls = seen.facts(rank).get("closure_calls")
         if calls != [1]:
             raise broken(
-                f"rank {rank}: step(closure) called the closure {len(calls or [])} times{', with gradients disabled' if calls == [0] else ''}.",
+                f"rank {rank}: step(closure) called it {len(calls or [])} times{', with gradients disabled' if calls == [0] else ''}.",
                 "Expected: once, with gradients enabled.",
                 "The closure must recompute the loss and its gradients before they are reduced.",
                 "step() itself runs under torch.no_grad(); what does the closure need?",
@@ -150,13 +150,13 @@ def judge_norm(seen: Any) -> None:
     norm, own = norms_of(seen)
     members = members_of(seen)
     others = {f"rank {rank}'s own norm": np.asarray(each) for rank, each in zip(members, own, strict=True)}
-    others |= {"the sum of the ranks' norms": np.asarray(sum(own)), "the norm over the root of the ranks": np.asarray(norm / len(own) ** 0.5)}
+    others |= {"the sum of the ranks' norms": np.asarray(sum(own)), "the norm over √N": np.asarray(norm / len(own) ** 0.5)}
     others |= {"the square of the norm": np.asarray(norm**2)}
     for rank in members:
         # Each rank's norms may be taken in the tensors' float32, whose sum of so many squares rounds once per term at most.
         allowed = norm * 2.0**-23 * 64
         what = f"the global norm that clip_grad_norm_ returned on rank {rank}"
-        hints = Hints(world_size=len(members), others=others, suggestion="Squares add up over tensors and ranks; are they summed in float64?")
+        hints = Hints(world_size=len(members), others=others, suggestion="Squares add up over tensors and ranks, in float64.")
         assert_close(seen.rank(rank)["norm"], np.asarray(norm), allowed=allowed, what=what, hints=hints)
 
 
@@ -168,13 +168,14 @@ def judge_scaling(seen: Any) -> None:
         for name in case["names"]:
             given, got = wide(seen.input(name, rank)), seen.rank(rank)[name]
             roundoff = unit_roundoff(got.dtype.name)
-            allowed = np.abs(given) * factor * (2.0**-23 * 64 + 2 * roundoff)  # the norm's error, then the factor and a product round once each
+            # The norm's error, then the factor and a product round once each.
+            allowed = np.abs(given) * factor * (2.0**-23 * 64 + 2 * roundoff)
             others = {
                 f"scaled by rank {rank}'s own norm": given * min(1.0, case["max_norm"] / (own[place] + 1e-6)),
                 "scaled up to the limit": given * case["max_norm"] / norm,
                 "divided by the norm": given / norm,
             }
-            hints = Hints(untouched=given, others=others, suggestion="The factor is min(1, max_norm / (norm + 1e-6)), with the global norm.")
+            hints = Hints(untouched=given, others=others, suggestion="The factor is min(1, max_norm / (norm + 1e-6)).")
             what = f"{name} on rank {rank}, clipped by the factor {factor:.6g}"
             assert_close(got, given * factor, allowed=allowed, what=what, hints=hints)
 
