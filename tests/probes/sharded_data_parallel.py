@@ -52,16 +52,15 @@ def train(
     group, takes_part = group_of(at, members)
     module = Toy(at.inputs, frozen=how.get("frozen", ()), shared=how.get("shared"))
     answer: dict[str, Tensor] = {}
-    norms: list[float] = []
     if takes_part:
         with at.phase("construct"):
             trainer = Trainer(at, module, stage, getattr(torch.optim, optimizer), defaults, group, how)
     for number, step in enumerate(steps):
         if takes_part:
             answer |= trainer.take(number, step)
-            norms += trainer.norms
         answer |= {f"after/{number}/{name}": value for name, value in (trainer.weights() if takes_part else module.weights()).items()}
-    at.report(norms=[float(norm) for norm in (trainer.norms if takes_part else [])])
+    if takes_part:
+        at.report(norms=[float(norm) for norm in trainer.norms], group_keys=sorted(trainer.optimizer.param_groups[0]))
     return answer
 
 
@@ -130,6 +129,8 @@ class Trainer:
                 if "clip" in step:
                     clipping = self.wrapped if self.stage == "fsdp" else self.optimizer
                     self.norms.append(plain(clipping.clip_grad_norm_(step["clip"])).detach())
+            if step.get("idle"):  # a forward that no backward follows
+                self.wrapped(factors=parts_of(self.at.inputs, f"factor/{number}/0"))
             with self.at.phase(f"step {number}"):
                 self.optimizer.step()
         self.optimizer.zero_grad()
@@ -230,7 +231,9 @@ def precision(at: Any, *, num_steps: int, lr: float, **how: Any) -> dict[str, Te
     optimizer = torch.optim.SGD(fsdp.parameters(), lr=lr)
     for number in range(num_steps):
         with at.phase(f"step {number}"):
-            fsdp(factors=parts_of(at.inputs, f"factor/{number}")).backward()
+            loss = fsdp(factors=parts_of(at.inputs, f"factor/{number}"))
+            loss.backward()
+        dtypes["output"] = word(loss.dtype)
         shards = fsdp.named_shards()
         dtypes |= {f"shard {name}": word(shard.dtype) for name, shard in shards.items()}
         dtypes |= {f"gradient {name}": word(shard.grad.dtype) for name, shard in shards.items() if shard.grad is not None}
@@ -248,8 +251,10 @@ class Spying(nn.Module):
     def __init__(self, inner: Toy, dtypes: dict[str, str]) -> None:
         super().__init__()
         self.inner, self.dtypes = inner, dtypes
+        self.register_buffer("statistics", torch.ones(3))
 
     def forward(self, *, factors: dict[str, Tensor]) -> Tensor:
+        self.dtypes["buffer"] = word(self.statistics.dtype)
         self.dtypes |= {f"input {name}": word(factor.dtype) for name, factor in factors.items()}
         return self.inner(factors=factors)
 
@@ -362,6 +367,10 @@ def alone(
             optimizer.step()
             scale.weigh("after step")
             optimizer.zero_grad()
+    if stage == "fsdp":
+        with torch.no_grad():
+            wrapped(torch.ones(()))
+        scale.weigh("after evaluation")
     at.report(live=scale.live, carried=counted.carried)
 
 
@@ -534,13 +543,17 @@ def moved(
     before = [id(shard) for shard in loader.wrapped.named_shards().values()]
     with at.phase("load"):
         if way == "whole":
-            checkpoints.load_full_state_dict(loader.wrapped, loader.optimizer, torch.load(folder / "state.pt"))
+            loaded = torch.load(folder / "state.pt")
+            checkpoints.load_full_state_dict(loader.wrapped, loader.optimizer, loaded)
         else:
             checkpoints.load_sharded(folder, loader.wrapped, loader.optimizer)
     at.report(is_same_shards=before == [id(shard) for shard in loader.wrapped.named_shards().values()])
     answer = tensors_of(checkpoints.full_state_dict(loader.wrapped, loader.optimizer), names)
     for number, step in enumerate(steps):
         loader.take(number, step)
+    leaves = torch.utils._pytree.tree_leaves
+    is_untouched = way != "whole" or all(map(torch.equal, leaves(loaded), leaves(torch.load(folder / "state.pt"))))
+    at.report(is_state_untouched=is_untouched)
     return answer | {f"after/{name}": value for name, value in loader.weights().items()}
 
 

@@ -95,7 +95,9 @@ def test_groups_keep_their_settings(observe):
 def test_schedulers_are_seen(observe):
     """A scheduler halves lr after each step; weight decay is written by hand."""
     steps = [{"decay": True}, {"decay": True}, {"write": {"0": {"weight_decay": 0.5}}}]
-    values.judge_training(run_train(observe, 2, "zero1", steps, **ADAMW))
+    seen = run_train(observe, 2, "zero1", steps, **ADAMW)
+    values.judge_training(seen)
+    values.judge_filled_in(seen, ["lr", "betas", "eps", "weight_decay"])
 
 
 @pytest.mark.law("zero1.fewer_elements_than_ranks")
@@ -184,9 +186,12 @@ def test_sharded_gradients_are_waited_for(observe):
 
 
 # --- fsdp ------------------------------------------------------------------------------------------------------------
+NOBODYS = {str(rank): ["layers.0.bias"] for rank in range(4)}  # in the second step no rank uses it
+
+
 def sharded(observe, world_size, **case):
     """Two steps of plain SGD with lr 1: what a weight loses is its mean gradient. The second has two micro-batches."""
-    return run_train(observe, world_size, "fsdp", [{}, {"micro_batches": 2}], **PLAIN_SGD, **case)
+    return run_train(observe, world_size, "fsdp", [{}, {"micro_batches": 2, "unused": NOBODYS}], **PLAIN_SGD, **case)
 
 
 @pytest.mark.law("fsdp.gradients_equal_the_whole_batch")
@@ -203,18 +208,25 @@ def test_settings_change_no_gradient(observe, reshard, prefetch):
     values.judge_training(sharded(observe, 2, reshard_after_forward=reshard, prefetch=prefetch))
 
 
+@pytest.mark.law("fsdp.gradients_equal_the_whole_batch")
+def test_units_may_have_fewer_elements_than_ranks(observe):
+    """Four ranks, units of one and of two elements."""
+    few = {"first": (3,), "layers.0.weight": (1,), "layers.1.weight": (2,)}
+    values.judge_training(run_train(observe, 4, "fsdp", [{}, {}], shapes=few, **PLAIN_SGD))
+
+
 @pytest.mark.law("fsdp.trains_like_one_process")
 @pytest.mark.parametrize(("world_size", "optimizer"), [(2, SGD), (3, ADAMW)])
 def test_fully_sharded_steps_equal_one_process(observe, world_size, optimizer):
-    """Two groups with settings of their own, and a scheduler."""
+    """Two groups with settings of their own, a scheduler, and a forward without backward before each step."""
     groups = [GROUPS[0], {"names": [name for name in ODD if name not in GROUPS[0]["names"]]}]
-    values.judge_training(run_train(observe, world_size, "fsdp", [{"decay": True}] * 3, groups=groups, **optimizer))
+    values.judge_training(run_train(observe, world_size, "fsdp", [{"decay": True, "idle": True}] * 3, groups=groups, **optimizer))
 
 
 @pytest.mark.law("fsdp.shards_the_weights")
 def test_there_is_no_room_for_a_copy_of_the_weights(observe):
     """One rank of 8: after the constructor, forward, backward and a step, an 8th is held."""
-    memory.judge_room(memory.run_fsdp(observe, 8, ("constructed", "after forward", "after backward", "after step")))
+    memory.judge_room(memory.run_fsdp(observe, 8, ("constructed", "after forward", "after backward", "after step", "after evaluation")))
 
 
 @pytest.mark.law("fsdp.one_unit_at_a_time")

@@ -53,6 +53,7 @@ def on_the_first(spec: tuple[str, tuple[int, ...]], world_size: int, first: int 
 
 def judge_trained_state(seen: Any) -> None:
     """Names, and weights and moments of one process, on rank 0; nothing elsewhere."""
+    require(seen, "full_state_dict")
     case = seen.request.parameters
     names = [name.removeprefix("value/") for name in seen.request.inputs if name.startswith("value/")]
     trained = [name for name in names if name not in case.get("frozen", ())]
@@ -87,6 +88,18 @@ def judge_trained_state(seen: Any) -> None:
             near(seen, f"state/{key}/{name}", process.state[name][key], f"{key} of {name}", {"world_size": seen.world_size})
         if case["optimizer"] == "AdamW" and name in trained:
             assert_equal(seen.rank(0)[f"state/step/{name}"], np.float32(case["num_steps"]), what=f"full_state_dict: the step of {name}")
+
+
+def require(seen: Any, what: str) -> None:
+    """Every rank has answered, with tensors of the right names and shapes."""
+    if seen.fault is not None:
+        raise broken(
+            f"{what}: {seen.fault.sentence}.",
+            "Expected: every name, with the shape that one process has; a tensor of no elements is one that is missing.",
+            "A weight, a moment or the step is missing from the optimizer's state, or has the shape of a shard.",
+            "Moments have the parameter's shape and are cut like it; a step is one number for all ranks, and no shard.",
+            where="\n".join(seen.fault.lines),
+        )
 
 
 def near(seen: Any, name: str, expected: Any, what: str, hints: dict[str, Any]) -> None:
@@ -134,6 +147,7 @@ def run_moved(observe: Any, way: str, *, savers: list[int], loaders: list[int], 
 
 def judge_moved(seen: Any) -> None:
     """Weights and moments bit by bit, and a step that goes on from there."""
+    require(seen, "loading a checkpoint")
     case = seen.request.parameters
     first, route = case["loaders"][0], f"saved by {len(case['savers'])} and loaded by {len(case['loaders'])} ranks"
     names = [name.removeprefix("value/") for name in seen.request.inputs if name.startswith("value/")]
@@ -159,6 +173,10 @@ def judge_moved(seen: Any) -> None:
                 "The shards were replaced instead of filled.",
                 "Copy into shard.data.",
             )
+        if not seen.facts(rank)["is_state_untouched"]:
+            raise broken(f"rank {rank}: a training step after loading has changed the state dict that was loaded.",
+                         "Expected: the caller's state stays as it is.", "The optimizer has the caller's tensors, not copies.",
+                         "Clone what goes into optimizer.state.")  # fmt: skip
         for name in names:
             allowed = STEP_ERROR * (1 + np.abs(after[name]))
             what = f"{name} on rank {rank} after one more step, {route}"

@@ -59,6 +59,7 @@ def fsdp_held(num_ranks: int, prefetch: int, reshard: bool = True) -> dict[str, 
         "backward": forward + part + LAYER + 2 * LAYER // num_ranks,
         "after backward": 4 * part,
         "after step": 4 * part,
+        "after evaluation": 3 * part,
     }
 
 
@@ -87,8 +88,8 @@ def judge_room(seen: Any) -> None:
     }
     raise broken(
         f"{case['stage']}, one rank of {case['num_ranks']}, {moment}: more memory is held than allowed ({seen.fault.sentence}).",
-        f"Room for: {held[case['stage']]}.",
-        "Something whole is held that should be sharded, dropped or freed by then: a copy of the weights, gradients or state, or another unit.",
+        f"A rank may hold: {held[case['stage']]}.",
+        "Something whole is held that should be sharded, dropped or freed by then: a copy of weights, gradients or state, or a unit.",
         "Which tensors are alive at that moment? Lists, closures and views keep their whole storage alive.",
     )
 

@@ -180,6 +180,7 @@ def judge_overlap(seen: Any, *, gather_s: float, layer_bytes: int) -> None:
     most_s = (arithmetic_s + shown * gather_s) * (1 + MOST_ABOVE_THEORY)
     serial_s = arithmetic_s + (2 * layers * (shown - 1) / 2 + layers) * gather_s
     if arithmetic_s + 2 * gather_s - SIGNIFICANT <= took_s <= most_s:
+        judge_prefetch_depth(seen, unit_bytes=(n - 1) / n * layer_bytes)
         return
     diagnosis = f"It takes {took_s / (arithmetic_s + shown * gather_s):.3g} times as long as with perfect overlap."
     if math.isclose(took_s, serial_s, rel_tol=0.02):
@@ -190,5 +191,29 @@ def judge_overlap(seen: Any, *, gather_s: float, layer_bytes: int) -> None:
         f"With {gather_s:g} seconds for a unit's gather or reduction, a step of {layers} units on {n} ranks takes {took_s:g} seconds.",
         f"Expected: {arithmetic_s + shown * gather_s:g} seconds; without overlap it would be {serial_s:g}.",
         diagnosis,
-        "The next gather begins before this unit's arithmetic; a reduction is not waited for before the next one begins.",
+        "Does prefetch begin the next gather before this unit's arithmetic, both ways? A reduction is waited for when the next begins.",
     )
+
+
+def judge_prefetch_depth(seen: Any, *, unit_bytes: float) -> None:
+    """As unit k begins, the gathers of the next `prefetch` units have been started."""
+    case = seen.request.parameters
+    layers, prefetch = case["num_layers"], case["prefetch"]
+    for rank in range(seen.world_size):
+        gathered = 0.0
+        for event in seen.events(rank=rank, phase="step"):
+            if event.kind == "issue" and event.op in GATHERING:
+                gathered += carried(event)
+            if event.kind != "mark":
+                continue
+            way, number = event.name.split()[0], int(event.name.split()[1])
+            if way == "backward" and not case.get("reshard_after_forward", True):
+                continue
+            units = min(number + 1 + prefetch, layers) if way == "forward" else layers + min(layers - number + prefetch, layers)
+            if gathered < units * unit_bytes * (1 - SIGNIFICANT):
+                raise broken(
+                    f"rank {rank}, prefetch={prefetch}: as the {event.name} begins, {gathered / unit_bytes:.3g} units' gathers have begun.",
+                    f"Expected: {units} of them in this step.",
+                    "Fewer units are on their way than prefetch says.",
+                    "Start the gathers of the next `prefetch` units before this unit's arithmetic.",
+                )

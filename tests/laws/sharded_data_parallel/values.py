@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from grader.errors import LawBroken
 from grader.numerics import Hints, assert_close, assert_equal, unit_roundoff
 from tests.laws.sharded_data_parallel import oracle
 from tests.laws.sharded_data_parallel.oracle import Array, aliases_of, members_of, values_of
@@ -66,6 +67,8 @@ def judge_widths(seen: Any) -> None:
 # --- weights ---------------------------------------------------------------------------------------------------------
 def judge_training(seen: Any, only: list[str] | None = None) -> None:
     """After every step all members' weights are those of one process; those of other ranks are as they were."""
+    if seen.fault is not None and seen.request.parameters.get("members"):
+        raise fallen(seen, "In a subgroup everything has the size of the group, and travels through it: its rank, its size.")
     members, before = members_of(seen), values_of(seen, members_of(seen)[0])
     right = oracle.train(seen)
     for number, weights in enumerate(right):
@@ -96,8 +99,29 @@ def words(seen: Any, number: int, name: str, rank: int) -> str:
     special += ["shared by several layers"] if name in {**(case.get("shared") or {})} else []
     special += ["results land when they are waited for"] if seen.request.network.late else []
     special += [f"clipped to {step['clip']:g}"] if "clip" in step else []
+    special += ["what it has lost is its mean gradient"] if case["optimizer"] == "SGD" and case["defaults"] == {"lr": 1.0} else []
+    special += [f"in the subgroup of ranks {case['members']}"] if case.get("members") else []
+    special += ["settings were written into param_groups"] if any("write" in s or "decay" in s for s in case["steps"]) else []
     inside = f" ({'; '.join(special)})" if special else ""
     return f"{case['stage']}, {case['optimizer']}, step {number + 1}{inside}: the weight {name} on rank {rank} of {seen.world_size}"
+
+
+def fallen(seen: Any, diagnosis: str) -> LawBroken:
+    """A run that did not end well, and what that means here."""
+    return broken(seen.fault.sentence, "Expected: every rank ends its run.", diagnosis, where="\n".join(seen.fault.lines))
+
+
+def judge_filled_in(seen: Any, keys: list[str]) -> None:
+    """param_groups shows what the optimizer has filled in itself."""
+    for rank in members_of(seen):
+        missing = [key for key in keys if key not in seen.facts(rank)["group_keys"]]
+        if missing:
+            raise broken(
+                f"rank {rank}: param_groups[0] has no {', '.join(missing)}.",
+                "Expected: all settings of the optimizer, also those that nobody named.",
+                "Schedulers such as OneCycleLR look for momentum or betas in param_groups, and write to them.",
+                "Copy what the local optimizer has filled in into the groups that are seen.",
+            )
 
 
 def judge_equal_replicas(seen: Any) -> None:
@@ -113,6 +137,8 @@ def judge_equal_replicas(seen: Any) -> None:
 
 def judge_closure(seen: Any) -> None:
     """One call with gradients on, its value returned, and the step right."""
+    if seen.fault is not None:
+        raise fallen(seen, "The closure is called inside step(), which runs without gradients: it needs torch.enable_grad().")
     number = next(number for number, step in enumerate(seen.request.parameters["steps"]) if step.get("closure"))
     before = oracle.train(seen)[number - 1] if number else values_of(seen)
     for rank in range(seen.world_size):
@@ -198,15 +224,16 @@ def judge_dtypes(seen: Any) -> None:
     compute = seen.request.parameters["compute_dtype"]
     for rank in range(seen.world_size):
         dtypes = seen.facts(rank)["dtypes"]
-        for kind, expected in (("shard", "float32"), ("gradient", "float32"), ("input", compute)):
-            found = {what: dtype for what, dtype in dtypes.items() if what.startswith(f"{kind} ")}
+        expectations = {"shard": "float32", "gradient": "float32", "input": compute, "buffer": "float32", "output": "float64"}
+        for kind, expected in expectations.items():
+            found = {what: dtype for what, dtype in dtypes.items() if what.split()[0] == kind}
             wrong = {what: dtype for what, dtype in found.items() if dtype != expected}
             if wrong or not found:
                 what, dtype = next(iter(wrong.items()), (kind, "nothing"))
                 raise broken(
                     f"rank {rank}: {what} is {dtype}.",
                     f"Expected: {expected}.",
-                    "Shards and their gradients keep the masters' dtype; floating-point inputs come in the compute dtype.",
+                    "Shards and gradients keep the masters' dtype; inputs come in the compute dtype, buffers and outputs as they are.",
                     "Where is the cast: on the way into the gather, and on the way out of the reduction?",
                 )
 

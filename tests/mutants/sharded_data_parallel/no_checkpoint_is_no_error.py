@@ -1,6 +1,6 @@
 """Returns silently where there is no checkpoint.
 
-law: sharded_data_parallel.pieces.loads_into_any_world
+law: sharded_data_parallel.pieces.earlier_one_stands
 says: FileNotFoundError
 """
     # region solution load_sharded
