@@ -126,8 +126,7 @@ class ShardedOptimizer(torch.optim.Optimizer):
     ) -> None:
         """`params` and `defaults` as for `optimizer_cls`. Parameters are contiguous, and equal on all ranks."""
         # region solution sharded_init
-        self.group, self.bucket_bytes = group, bucket_bytes
-        self.optimizer_cls = optimizer_cls
+        self.group, self.bucket_bytes, self.optimizer_cls = group, bucket_bytes, optimizer_cls
         self.local: torch.optim.Optimizer | None = None  # the optimizer of this rank's shards
         self.buckets: list[Bucket] = []
         super().__init__(params, defaults)  # calls add_param_group for every group

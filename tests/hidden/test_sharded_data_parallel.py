@@ -286,7 +286,7 @@ def test_steps_are_clipped(observe, stage):
 def test_the_state_dict_is_what_one_process_has(observe):
     """A weight that two layers share, and a frozen one; two ranks."""
     seen = checkpoints.run_trained_state(
-        observe, 2, optimizer="AdamW", num_steps=1, shapes=SHAPES, shared={"layers.3.tied": "layers.0.weight"}, 
+        observe, 2, optimizer="AdamW", num_steps=1, shapes=SHAPES, shared={"layers.3.tied": "layers.0.weight"},
         frozen=["embed", "layers.1.a"],
         kind="a shared and two frozen weights",
     )  # fmt: skip
