@@ -13,6 +13,7 @@ import gc
 import io
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ def train(
 
     Of a step: `micro_batches`; `unused` (rank -> parameters that it doesn't use); `write` (group -> settings written before it);
     `decay`: a torch scheduler halves lr after it; `add`: a group of that number in `how["groups"]` is added before it; `closure`;
-    `clip`: max_norm. Inputs: value/<name>, factor/<step>/<micro-batch>/<name>.
+    `clip`: max_norm; `forgets`: before it a gradient is reduced and forgotten. Inputs: value/<name>, factor/<step>/<micro-batch>/<name>.
     """
     group, takes_part = group_of(at, members)
     module = Toy(at.inputs, frozen=how.get("frozen", ()), shared=how.get("shared"))
@@ -109,6 +110,10 @@ class Trainer:
         if step.get("decay") and self.scheduler is None:
             self.scheduler = torch.optim.lr_scheduler.ExponentialLR(self.optimizer, 0.5)
         answer = {}
+        if step.get("forgets"):  # gradients that are reduced, and then not wanted
+            self.backward(number, 0, step)
+            self.optimizer.reduce_gradients()
+            self.optimizer.zero_grad()
         if step.get("closure"):
             calls: list[bool] = []
 
@@ -236,7 +241,10 @@ def precision(at: Any, *, num_steps: int, lr: float, **how: Any) -> dict[str, Te
         dtypes["output"] = word(loss.dtype)
         shards = fsdp.named_shards()
         dtypes |= {f"shard {name}": word(shard.dtype) for name, shard in shards.items()}
-        dtypes |= {f"gradient {name}": word(shard.grad.dtype) for name, shard in shards.items() if shard.grad is not None}
+        gradients = {name: plain(shard.grad) for name, shard in shards.items() if shard.grad is not None}
+        dtypes |= {f"gradient {name}": word(gradient.dtype) for name, gradient in gradients.items()}
+        flat = torch.cat([gradient.reshape(-1) for gradient in gradients.values()])
+        at.report(num_rounded=int((flat == flat.to(getattr(torch, how["compute_dtype"]))).sum()), num_gradients=flat.numel())
         optimizer.step()
         optimizer.zero_grad()
     with at.phase("look"):
@@ -336,9 +344,7 @@ def alone(
     Facts: live bytes at each moment of the second step, and what its collectives carried.
     """
     free_at_once()
-    from torch.testing._internal.distributed.fake_pg import FakeStore
-
-    dist.init_process_group("fake", rank=me, world_size=num_ranks, store=FakeStore())
+    become(me, num_ranks)
     warm_up()
     scale = Scale(at, ballast)
     module = Tower(scale, num_layers, elements, num_root, has_frozen=how.get("has_frozen", False))
@@ -390,7 +396,8 @@ class Scale:
 
     def weigh(self, moment: str) -> None:
         self.at.mark(moment)
-        self.live[self.prefix + moment] = live_bytes()
+        if not self.ballast and " " not in moment.removeprefix("after "):  # counting takes long; a limit weighs by itself
+            self.live[self.prefix + moment] = live_bytes()
         size = self.ballast.get(moment, self.ballast.get(moment.rsplit(" ", 1)[0], 0))
         if size:
             torch.empty(size, dtype=torch.uint8)
@@ -478,9 +485,9 @@ def free_at_once() -> None:
 
 # --- checkpoints -----------------------------------------------------------------------------------------------------
 def trained_state(
-    at: Any, *, names: list[str], optimizer: str, defaults: dict[str, float], num_steps: int, **how: Any
+    at: Any, *, shapes: dict[str, list[int]], optimizer: str, defaults: dict[str, float], num_steps: int, **how: Any
 ) -> dict[str, Tensor]:
-    """full_state_dict after some steps, read only after one more; facts: its names."""
+    """full_state_dict after some steps, read only after one more; facts: its names. NaN of `shapes` on rank 0 for what isn't there."""
     module = Toy(at.inputs, frozen=how.get("frozen", ()), shared=how.get("shared"))
     trainer = Trainer(at, module, "fsdp", getattr(torch.optim, optimizer), defaults, None, how)
     for number in range(num_steps):
@@ -489,7 +496,11 @@ def trained_state(
         state = at.submission.sharded_checkpoint.full_state_dict(trainer.wrapped, trainer.optimizer)
     trainer.take(num_steps, {})
     at.report(**described(state))
-    return tensors_of(state, names)
+    answer = tensors_of(state, list(shapes))
+    for name, shape in shapes.items() if at.rank == 0 else ():
+        if not answer[name].numel():
+            answer[name] = torch.full(shape, float("nan"), dtype=torch.float32 if name.startswith("state/step/") else torch.float64)
+    return answer
 
 
 def described(state: dict[str, Any]) -> dict[str, Any]:
@@ -530,6 +541,7 @@ def moved(
             if way == "whole":
                 state = checkpoints.full_state_dict(saver.wrapped, saver.optimizer)
                 if at.rank == savers[0]:
+                    at.mark(f"full_state_dict has {', '.join(state) or 'nothing'}")
                     folder.mkdir(parents=True)
                     torch.save(state, folder / "state.pt")
             else:
@@ -561,6 +573,66 @@ def blank_trainer(at: Any, group: Any, defaults: dict[str, float]) -> Trainer:
     """A sharded Toy of zeros with AdamW."""
     blank = {name: torch.zeros_like(value) if name.startswith("value/") else value for name, value in at.inputs.items()}
     return Trainer(at, Toy(blank), "fsdp", torch.optim.AdamW, defaults, group, {})
+
+
+def many_savers(at: Any, *, num_savers: int) -> dict[str, Tensor]:
+    """The given weights and momenta, saved by many ranks that take turns in this process, and loaded by one that is alone."""
+    given = parts_of(at.inputs, "value")
+    momenta = {name: {"momentum_buffer": value} for name, value in parts_of(at.inputs, "momentum").items()}
+    folder = shared_folder() / "checkpoint"
+
+    def save(barrier: Callable[[], None]) -> None:
+        trainer = filled(at, 0.0)
+        at.submission.sharded_checkpoint.load_full_state_dict(trainer.wrapped, trainer.optimizer, {"model": given, "optimizer": momenta})
+        at.submission.sharded_checkpoint.save_sharded(folder, trainer.wrapped, trainer.optimizer, barrier=barrier)
+
+    take_turns(num_savers, save)
+    become(0, 1)
+    loader = filled(at, 0.0)
+    at.submission.sharded_checkpoint.load_sharded(folder, loader.wrapped, loader.optimizer)
+    answer = {}
+    for name, shard in loader.wrapped.named_shards().items():  # of one rank: everything, flat or not
+        answer[f"value/{name}"] = plain(shard.detach()).reshape(given[name].shape)
+        answer[f"momentum/{name}"] = plain(loader.optimizer.state[shard]["momentum_buffer"]).reshape(given[name].shape)
+    return answer
+
+
+def become(rank: int, num_ranks: int) -> None:
+    """Be one rank of a world in which nobody else is."""
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    dist.init_process_group("fake", rank=rank, world_size=num_ranks, store=FakeStore())
+
+
+def take_turns(num_ranks: int, work: Callable[[Callable[[], None]], None]) -> None:
+    """Let each rank do its work up to the next barrier, one after the other, in threads of which one runs at a time."""
+    goes_on = [threading.Semaphore(0) for _ in range(num_ranks)]
+    has_stopped, errors, alive = threading.Semaphore(0), [], set(range(num_ranks))
+
+    def live(rank: int) -> None:
+        def barrier() -> None:
+            has_stopped.release()
+            goes_on[rank].acquire()
+
+        goes_on[rank].acquire()
+        try:
+            work(barrier)
+        except BaseException as error:  # raised below, in the thread that answers
+            errors.append(error)
+        alive.remove(rank)
+        has_stopped.release()
+
+    for rank in range(num_ranks):
+        threading.Thread(target=live, args=(rank,), daemon=True).start()
+    while alive and not errors:
+        for rank in sorted(alive):
+            become(rank, num_ranks)
+            goes_on[rank].release()
+            has_stopped.acquire()
+    if errors:
+        raise errors[0]
 
 
 class Killed(BaseException):
@@ -643,8 +715,8 @@ def half_text(path: Path, text: Any, *_: Any, **__: Any) -> None:
         out.write((text.encode() if isinstance(text, str) else bytes(text))[: len(text) // 2])
 
 
-def killed(at: Any, *, max_deaths: int) -> dict[str, Tensor]:
-    """Saves version after version; of each rank, one save is killed at each thing that it does to the disk, then what is there is loaded.
+def killed(at: Any, *, max_deaths: int, victims: list[int]) -> dict[str, Tensor]:
+    """Saves version after version; of each victim, one save is killed at each thing that it does to the disk, then what is there is loaded.
 
     Rows: (rank that dies, place, it did die, version before, version that was being saved, smallest and largest number loaded). Versions
     are inputs; all weights and moments of a version are the number.
@@ -656,7 +728,7 @@ def killed(at: Any, *, max_deaths: int) -> dict[str, Tensor]:
     trainer = filled(at, before)
     checkpoints.save_sharded(folder, trainer.wrapped, trainer.optimizer, barrier=dist.barrier)
     (folder / "notes.txt").write_text("of somebody else")
-    for victim in range(at.world_size):
+    for victim in victims:
         for place in range(max_deaths):
             version = next(versions)
             deaths.arm(place if at.rank == victim else -1)
@@ -686,7 +758,7 @@ def killed(at: Any, *, max_deaths: int) -> dict[str, Tensor]:
     except Exception as raised:
         at.report(without_checkpoint=type(raised).__name__)
     at.report(errors=errors[:5], num_rows=len(rows), is_note_there=(folder / "notes.txt").exists())
-    table = torch.zeros(2 * max_deaths * at.world_size, 7, dtype=torch.float64)
+    table = torch.zeros(2 * max_deaths * len(victims), 7, dtype=torch.float64)
     table[: len(rows)] = torch.tensor(rows, dtype=torch.float64)
     return {"rows": table}
 

@@ -42,7 +42,7 @@ def test_ranges_follow_the_width(observe):
 
 
 # --- zero1 -----------------------------------------------------------------------------------------------------------
-THREE = [{}, {"micro_batches": 2}, {}]
+THREE = [{}, {"micro_batches": 2}, {"forgets": True}]
 SMALL_BUCKETS = 200  # bytes: several buckets, one of which is a single parameter
 
 
@@ -56,8 +56,9 @@ def zero1(observe, world_size, optimizer=ADAMW, **case):
     ("world_size", "optimizer", "transport"), [(1, SGD, "wire"), (2, ADAMW, "gloo"), (3, SGD, "wire"), (4, ADAMW, "wire")]
 )
 def test_sharded_steps_equal_one_process(observe, world_size, optimizer, transport):
-    """Parameters of prime sizes, SGD with momentum and AdamW."""
-    seen = zero1(observe, world_size, optimizer, **({} if transport == "wire" else {"transport": transport}))
+    """Parameters of prime sizes, on two ranks one of another dtype; SGD with momentum and AdamW."""
+    how = {} if transport == "wire" else {"transport": transport, "in_float32": ("layers.1.weight",)}
+    seen = zero1(observe, world_size, optimizer, **how)
     values.judge_training(seen)
     values.judge_equal_replicas(seen)
 
@@ -352,10 +353,16 @@ def test_pieces_load_into_any_world(observe, savers, loaders):
     checkpoints.judge_moved(checkpoints.run_moved(observe, "pieces", savers=savers, loaders=loaders))
 
 
+@pytest.mark.law("pieces.loads_into_any_world")
+def test_pieces_of_many_ranks_load_into_one(observe):
+    """Twelve ranks save, and one loads."""
+    checkpoints.judge_many_savers(checkpoints.run_many_savers(observe, 12))
+
+
 @pytest.mark.law("pieces.earlier_one_stands")
 def test_the_earlier_checkpoint_stands(observe):
     """Each of two ranks is killed at each thing that a save does to the disk."""
-    checkpoints.judge_killed(checkpoints.run_killed(observe, 2))
+    checkpoints.judge_killed(checkpoints.run_killed(observe, 2, [0, 1]))
 
 
 @pytest.mark.law("pieces.nothing_is_gathered")

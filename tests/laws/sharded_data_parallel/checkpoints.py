@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from grader.numerics import Hints, assert_close, assert_equal
@@ -38,7 +39,7 @@ def run_trained_state(observe: Any, world_size: int, *, optimizer: str, num_step
         world_size=world_size,
         inputs=inputs,
         returns={name: on_the_first(spec, world_size) for name, spec in tensors.items()},
-        names=list(tensors),
+        shapes={name: list(shape) for name, (_, shape) in tensors.items()},
         optimizer=optimizer,
         defaults=defaults,
         num_steps=num_steps,
@@ -53,7 +54,7 @@ def on_the_first(spec: tuple[str, tuple[int, ...]], world_size: int, first: int 
 
 def judge_trained_state(seen: Any) -> None:
     """Names, and weights and moments of one process, on rank 0; nothing elsewhere."""
-    require(seen, "full_state_dict")
+    require(seen, "full_state_dict")  # a wrong shape; what is missing is NaN, and its names are known
     case = seen.request.parameters
     names = [name.removeprefix("value/") for name in seen.request.inputs if name.startswith("value/")]
     trained = [name for name in names if name not in case.get("frozen", ())]
@@ -147,6 +148,14 @@ def run_moved(observe: Any, way: str, *, savers: list[int], loaders: list[int], 
 
 def judge_moved(seen: Any) -> None:
     """Weights and moments bit by bit, and a step that goes on from there."""
+    for event in seen.events(kind="mark"):
+        if event.name == "full_state_dict has nothing":
+            raise broken(
+                f"full_state_dict returned an empty dict on rank {event.rank}, which is rank 0 of its group.",
+                "Expected: the state dict on group rank 0.",
+                "Another rank keeps it, or none: rank 0 of the default group need not be a member.",
+                "dist.get_rank(group) is the rank within the group.",
+            )
     require(seen, "loading a checkpoint")
     case = seen.request.parameters
     first, route = case["loaders"][0], f"saved by {len(case['savers'])} and loaded by {len(case['loaders'])} ranks"
@@ -155,7 +164,8 @@ def judge_moved(seen: Any) -> None:
         for kind in ("value", "state/exp_avg", "state/exp_avg_sq"):
             got, given = seen.rank(first)[f"{kind}/{name}"], seen.input(f"{kind}/{name}", 0)
             what = f"{kind.removeprefix('state/').replace('value', 'the weight')} of {name}, {route}"
-            hints = Hints(suggestion="A tensor's pieces in the order of the ranks, end to end, are the tensor; cut it for the new world.")
+            rounded = {"what was saved, rounded to bfloat16": given.astype(ml_dtypes.bfloat16).astype(given.dtype)}
+            hints = Hints(others=rounded, suggestion="A tensor's pieces in the order of the ranks, end to end, are the tensor; cut it for the new world.")
             assert_equal(got, given, what=what, hints=hints)
         assert_equal(seen.rank(first)[f"state/step/{name}"], np.float32(3), what=f"the step of {name}, {route}")
     run = oracle.OneProcess("AdamW", dict.fromkeys(names, case["defaults"]))
@@ -184,18 +194,37 @@ def judge_moved(seen: Any) -> None:
             assert_close(seen.rank(rank)[f"after/{name}"], after[name], allowed=allowed, what=what, hints=hints)
 
 
+def run_many_savers(observe: Any, num_savers: int, **words: Any) -> Any:
+    """Weights and momenta, saved by so many ranks and loaded by one."""
+
+    def inputs(rng: np.random.Generator) -> dict[str, Any]:
+        return {f"{kind}/{name}": draw(rng, shape) for name, shape in ODD.items() for kind in ("value", "momentum")}
+
+    returns = {f"{kind}/{name}": ("float64", shape) for name, shape in ODD.items() for kind in ("value", "momentum")}
+    return observe("many_savers", transport="none", inputs=inputs, returns=returns, num_savers=num_savers, **words)
+
+
+def judge_many_savers(seen: Any) -> None:
+    """Bit by bit."""
+    for name, got in seen.rank(0).items():
+        kind, path = name.split("/")
+        what = f"{kind} of {path}, saved by {seen.request.parameters['num_savers']} ranks and loaded by one"
+        hints = Hints(suggestion="Are the pieces in the order of the ranks? Sorted by name, rank-10 comes before rank-2.")
+        assert_equal(got, seen.input(name, 0), what=what, hints=hints)
+
+
 # --- killed ----------------------------------------------------------------------------------------------------------
-def run_killed(observe: Any, world_size: int, *, max_deaths: int = 10, **words: Any) -> Any:
-    """Every rank is killed at each place of a save."""
-    num_versions = 2 * max_deaths * world_size + 2
+def run_killed(observe: Any, world_size: int, victims: list[int], *, max_deaths: int = 10, **words: Any) -> Any:
+    """Each of `victims` is killed at each place of a save."""
+    num_versions = 2 * max_deaths * len(victims) + 2
 
     def inputs(rng: np.random.Generator) -> dict[str, Any]:
         shapes = {"first": (3, 2), "layers.0.weight": (7, 3), "layers.1.weight": (5,)}
         values = {f"value/{name}": draw(rng, shape) for name, shape in shapes.items()}
         return values | {"versions": rng.permutation(10 * num_versions)[:num_versions].astype(np.float64)}
 
-    returns = {"rows": ("float64", (2 * max_deaths * world_size, 7))}
-    return observe("killed", world_size=world_size, inputs=inputs, returns=returns, max_deaths=max_deaths, **words)
+    returns = {"rows": ("float64", (2 * max_deaths * len(victims), 7))}
+    return observe("killed", world_size=world_size, inputs=inputs, returns=returns, max_deaths=max_deaths, victims=victims, **words)
 
 
 def judge_killed(seen: Any) -> None:

@@ -24,7 +24,7 @@ def weighed(observe: Any, stage: str, num_ranks: int, room_bytes: int, allowed: 
         num_ranks=num_ranks,
         room_bytes=room_bytes,
         me=1,
-        num_layers=NUM_LAYERS,
+        num_layers=NUM_LAYERS - ("num_root" in how),
         elements=LAYER // FLOAT_BYTES,
         ballast=ballast,
         **how,
@@ -51,11 +51,12 @@ def run_zero2(observe: Any, num_ranks: int, **words: Any) -> Any:
 def fsdp_held(num_ranks: int, prefetch: int, reshard: bool = True) -> dict[str, int]:
     """Bytes at each moment: shards of weights and two moments, then gradients, and the units of section 6's table."""
     part = WHOLE // num_ranks
-    forward = 3 * part + (LAYER * (1 + prefetch) if reshard else WHOLE)
+    root = LAYER  # one of the six is no unit but the root's, and stays whole until the end of backward
+    forward = 3 * part + (root + LAYER * (1 + prefetch) if reshard else WHOLE)
     return {
         "constructed": part,
         "forward": forward,
-        "after forward": 3 * part + (0 if reshard else WHOLE),
+        "after forward": 3 * part + (root if reshard else WHOLE),
         "backward": forward + part + LAYER + 2 * LAYER // num_ranks,
         "after backward": 4 * part,
         "after step": 4 * part,
@@ -70,7 +71,8 @@ def run_fsdp(observe: Any, num_ranks: int, moments: tuple[str, ...], *, prefetch
     room = max(constructing, held["backward"] + 2 * LAYER) + SLACK
     allowed = {moment: held[moment] for moment in moments}
     how: dict[str, Any] = {"has_frozen": True} if reshard else {"reshard_after_forward": False}
-    return weighed(observe, "fsdp", num_ranks, room, allowed, prefetch=prefetch, **how, **words)
+    num_root = LAYER // FLOAT_BYTES
+    return weighed(observe, "fsdp", num_ranks, room, allowed, prefetch=prefetch, num_root=num_root, **how, **words)
 
 
 def judge_room(seen: Any) -> None:

@@ -51,20 +51,23 @@ def run_train(
     *,
     shapes: Shapes = ODD,
     shared: dict[str, str] | None = None,
+    in_float32: tuple[str, ...] = (),
     **case: Any,
 ) -> Any:
     """Steps of a Toy whose gradients are known: other factors on each rank, in each step and micro-batch."""
+    dtypes = {name: "float32" if name in in_float32 else "float64" for name in shapes}
     places = shapes | {alias: shapes[source] for alias, source in (shared or {}).items()}
 
     def inputs(rng: np.random.Generator) -> dict[str, Any]:
-        given: dict[str, Any] = {f"value/{name}": draw(rng, shape) for name, shape in shapes.items()}
+        given: dict[str, Any] = {f"value/{name}": draw(rng, shape, dtypes[name]) for name, shape in shapes.items()}
         for number, step in enumerate(steps):
             for micro_batch in range(step.get("micro_batches", 1)):
                 for name, shape in places.items():
                     given[f"factor/{number}/{micro_batch}/{name}"] = [draw(rng, shape) for _ in range(world_size)]
         return given
 
-    returns: dict[str, Any] = {f"after/{number}/{name}": ("float64", s) for number in range(len(steps)) for name, s in places.items()}
+    returned = {name: (dtypes[(shared or {}).get(name, name)], shape) for name, shape in places.items()}
+    returns: dict[str, Any] = {f"after/{number}/{name}": spec for number in range(len(steps)) for name, spec in returned.items()}
     returns |= {f"loss/{number}": ("float64", ()) for number, step in enumerate(steps) if step.get("closure")}
     words = {"shared": shared} if shared else {}
     return observe("train", world_size=world_size, inputs=inputs, returns=returns, stage=stage, steps=steps, **words, **case)

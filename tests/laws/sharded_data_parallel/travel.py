@@ -108,7 +108,8 @@ def judge_group(seen: Any) -> None:
 def judge_silence(seen: Any, phase: str, ranks: list[int]) -> None:
     """No tensor of floats is handed to the network in `phase`."""
     for rank in ranks:
-        calls = [event for event in seen.wire.calls(rank, phase=phase) if event.op != "barrier"]
+        # Judged before anything else: what the run did afterwards may have failed for the same reason.
+        calls = [event for event in seen.events(rank=rank, phase=phase, kind="issue") if event.op != "barrier"]
         if calls:
             where = f" ({calls[0].at})" if calls[0].at else ""
             raise broken(
@@ -117,6 +118,7 @@ def judge_silence(seen: Any, phase: str, ranks: list[int]) -> None:
                 "Something is gathered, or told to other ranks, that each has or can find out by itself.",
                 "Write this rank's shards; who reads them can put them together.",
             )
+    seen.require()
 
 
 def judge_one_number(seen: Any, phase: str = "clip") -> None:

@@ -15,6 +15,7 @@ from tests.laws.sharded_data_parallel.sentences import broken
 # float64 throughout: a step is some dozens of operations on numbers around 1 and sums over at most tens of terms, and AdamW's quotient can
 # enlarge a relative error by its condition, below 1e3 here. Mistakes that matter are larger than 1e-5.
 STEP_ERROR = 2.0**-53 * 2**15
+STEP_ERROR_IN_FLOAT32 = 2.0**-24 * 2**7  # the same operations, but the sums are short and the condition is near 1
 
 
 # --- spans -----------------------------------------------------------------------------------------------------------
@@ -69,6 +70,8 @@ def judge_training(seen: Any, only: list[str] | None = None) -> None:
     """After every step all members' weights are those of one process; those of other ranks are as they were."""
     if seen.fault is not None and seen.request.parameters.get("members"):
         raise fallen(seen, "In a subgroup everything has the size of the group, and travels through it: its rank, its size.")
+    if seen.fault is not None and seen.request.parameters.get("shared"):
+        raise fallen(seen, "A weight that is shared by several units must be whole in all of them: it belongs to the root.")
     members, before = members_of(seen), values_of(seen, members_of(seen)[0])
     right = oracle.train(seen)
     for number, weights in enumerate(right):
@@ -82,7 +85,8 @@ def judge_training(seen: Any, only: list[str] | None = None) -> None:
                     if rank not in members:
                         assert_equal(got, before[name], what=f"{alias} on rank {rank}, which is no member of the group")
                         continue
-                    allowed = STEP_ERROR * (number + 1) * (1 + np.abs(value))
+                    rounding = STEP_ERROR if got.dtype == np.float64 else STEP_ERROR_IN_FLOAT32
+                    allowed = rounding * (number + 1) * (1 + np.abs(value))
                     if not others and not np.all(np.abs(got - value) <= allowed):
                         others = {what: run()[number][name] for what, run in oracle.suspects(seen).items()}
                     hints = Hints(world_size=len(members), untouched=before[name], others=others)
@@ -98,6 +102,7 @@ def words(seen: Any, number: int, name: str, rank: int) -> str:
     special += ["frozen"] if name in (case.get("frozen") or ()) else []
     special += ["shared by several layers"] if name in {**(case.get("shared") or {})} else []
     special += ["results land when they are waited for"] if seen.request.network.late else []
+    special += ["gradients that were reduced before had been forgotten by zero_grad()"] if step.get("forgets") else []
     special += [f"clipped to {step['clip']:g}"] if "clip" in step else []
     special += ["what it has lost is its mean gradient"] if case["optimizer"] == "SGD" and case["defaults"] == {"lr": 1.0} else []
     special += [f"in the subgroup of ranks {case['members']}"] if case.get("members") else []
@@ -236,6 +241,15 @@ def judge_dtypes(seen: Any) -> None:
                     "Shards and gradients keep the masters' dtype; inputs come in the compute dtype, buffers and outputs as they are.",
                     "Where is the cast: on the way into the gather, and on the way out of the reduction?",
                 )
+        num_rounded, num_gradients = seen.facts(rank)["num_rounded"], seen.facts(rank)["num_gradients"]
+        # A mean over three ranks has more bits than the compute dtype, but for one element in a hundred, by chance.
+        if seen.request.parameters.get("reduce_dtype") == "float32" and num_rounded > num_gradients / 2:
+            raise broken(
+                f"rank {rank}: {num_rounded} of {num_gradients} elements of the shards' mean gradients are {compute} numbers in float32.",
+                "Expected: means with float32's precision: gradients are reduced in float32.",
+                "What has arrived is rounded before it is added to the masters' gradients.",
+                "Cast what has arrived to the masters' dtype, and to nothing narrower on the way.",
+            )
 
 
 def judge_masters(seen: Any, lr: float) -> None:

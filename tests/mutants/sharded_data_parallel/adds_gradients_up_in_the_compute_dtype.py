@@ -1,7 +1,7 @@
 """Rounds the mean to the compute dtype before it adds it to the masters' gradients.
 
 law: sharded_data_parallel.fsdp.masters_keep_their_precision
-says: float32
+says: bfloat16
 """
         # region solution unit_mean
         if self.reduction is None:

@@ -1,7 +1,7 @@
 """Puts the gathered weights in place without waiting for them.
 
 law: sharded_data_parallel.zero1.step_equals_one_process
-says: wait
+says: land
 """
 # region solution finish_gathering
     assert self.work is not None and self.flat is not None

@@ -1,6 +1,6 @@
 """Returns the state dict on the rank that is 0 in the default group, which a subgroup may not have.
 
-law: sharded_data_parallel.whole.is_what_one_process_has
+law: sharded_data_parallel.whole.loads_into_any_world
 says: rank
 """
     # region solution full_state_dict

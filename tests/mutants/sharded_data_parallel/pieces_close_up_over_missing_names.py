@@ -1,7 +1,7 @@
 """Lays the given pieces end to end, so that where a name is missing the later ones come from other places.
 
 law: sharded_data_parallel.whole.is_what_one_process_has
-says: bits
+says: frozen
 """
         # region solution gather_whole
         for unit in self.units:

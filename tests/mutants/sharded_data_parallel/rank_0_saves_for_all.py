@@ -1,7 +1,7 @@
 """Gathers the whole state dict and lets rank 0 save it in as many pieces as there are ranks.
 
 law: sharded_data_parallel.pieces.nothing_is_gathered
-says: sends
+says: sent
 """
     # region solution save_sharded
     rank, world_size = dist.get_rank(fsdp.group), dist.get_world_size(fsdp.group)

@@ -1,7 +1,7 @@
 """Keeps the flat buffer from step to step without clearing it: where a gradient is missing, the last step's travels again.
 
 law: sharded_data_parallel.zero1.missing_gradients_count_as_zeros
-says: gradient
+says: not used
 """
         # region solution start_reduction
         # Zeros: for parameters without a gradient, which keep their place, and for the padding.

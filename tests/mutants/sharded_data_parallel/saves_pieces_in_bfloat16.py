@@ -1,7 +1,7 @@
 """Saves the weights' pieces in bfloat16 to halve the files.
 
 law: sharded_data_parallel.pieces.loads_into_any_world
-says: bit
+says: bfloat16
 """
     # region solution save_sharded
     rank, world_size = dist.get_rank(fsdp.group), dist.get_world_size(fsdp.group)

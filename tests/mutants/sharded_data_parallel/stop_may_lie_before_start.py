@@ -1,7 +1,7 @@
 """Holds start above 0 and stop below size, but not the other way round: outside of the rank's range spans are negative.
 
 law: sharded_data_parallel.spans.every_element_has_one_owner
-says: element
+says: span
 """
     # region solution shard_spans
     sizes = list(sizes)

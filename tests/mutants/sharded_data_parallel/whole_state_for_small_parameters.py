@@ -1,7 +1,7 @@
 """Keeps the whole state of parameters that are small for the number of ranks, because a short shard is not worth its call.
 
 law: sharded_data_parallel.zero1.holds_at_scale
-says: state
+says: sharded
 """
         # region solution add_param_group
         super().add_param_group(param_group)
