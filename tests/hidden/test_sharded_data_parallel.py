@@ -61,12 +61,6 @@ def test_results_that_land_late_are_waited_for(observe):
     values.judge_training(large(observe, "zero1", 2, SGD, late=True, kind="results that land as late as they may"))
 
 
-@pytest.mark.law("zero1.state_is_sharded")
-def test_there_is_room_for_a_part_of_the_state(observe):
-    """An eighth on each of 32 ranks would already be too much."""
-    memory.judge_room(memory.run_zero1(observe, 32, kind="32 ranks"))
-
-
 @pytest.mark.law("zero1.travels_twice")
 def test_a_sharded_step_sends_two_volumes(observe):
     """Five ranks, three micro-batches: one reduction, one gather."""
@@ -153,8 +147,8 @@ def test_there_is_no_room_for_all_gradients(observe):
 
 @pytest.mark.law("zero2.buckets_leave_while_backward_runs")
 def test_sharded_buckets_leave_while_backward_runs(observe):
-    """Nine layers, three to a bucket, three ranks."""
-    seen = run_ordered(observe, 3, "zero2", num_layers=9, elements=48, bucket_bytes=3 * 4 * 48, kind="three layers to a bucket")
+    """Nine layers, three to a bucket."""
+    seen = run_ordered(observe, 2, "zero2", num_layers=9, elements=48, bucket_bytes=3 * 4 * 48, kind="three layers to a bucket")
     travel.judge_departures(seen, layer_bytes=4 * 48, bucket_bytes=3 * 4 * 48)
 
 
@@ -234,26 +228,21 @@ def test_shared_and_frozen_weights(observe):
 EMPTY_FIRST = [[0], [3], [4]]
 
 
-EXTREME = [(1e-23, 1e-6), (3e19, 1e19)]  # sizes of the gradients, max_norm
-
-
-def extreme(observe, scale, max_norm):
-    """A rank with nothing, and numbers whose squares float32 can't hold."""
-    return run_clip(observe, EMPTY_FIRST, max_norm=max_norm, scale=scale, kind="a rank that has nothing; very small or large numbers")
+def tiny(observe):
+    """A rank with nothing, and numbers whose squares float32 can't hold. Huge ones are public."""
+    return run_clip(observe, EMPTY_FIRST, max_norm=1e-6, scale=1e-23, kind="a rank that has nothing; very small numbers")
 
 
 @pytest.mark.law("clip.norm_is_the_whole_gradients")
-@pytest.mark.parametrize(("scale", "max_norm"), EXTREME)
-def test_norms_of_extreme_gradients(observe, scale, max_norm):
-    """Tiny and huge ones."""
-    values.judge_norm(extreme(observe, scale, max_norm))
+def test_norms_of_tiny_gradients(observe):
+    """Not zero."""
+    values.judge_norm(tiny(observe))
 
 
 @pytest.mark.law("clip.all_are_scaled_alike")
-@pytest.mark.parametrize(("scale", "max_norm"), EXTREME)
-def test_extreme_gradients_are_scaled_alike(observe, scale, max_norm):
-    """Tiny and huge ones."""
-    values.judge_scaling(extreme(observe, scale, max_norm))
+def test_tiny_gradients_are_scaled_alike(observe):
+    """Left alone."""
+    values.judge_scaling(tiny(observe))
 
 
 SUBGROUP = [[2, 2], [3, 1], [0, 5]]
@@ -272,11 +261,11 @@ def test_one_number_travels_in_a_subgroup(observe):
 
 
 @pytest.mark.law("clip.steps_are_clipped")
-@pytest.mark.parametrize("stage", ["zero1", "fsdp"])
-def test_steps_are_clipped(observe, stage):
+@pytest.mark.parametrize(("stage", "world_size"), [("zero1", 2), ("fsdp", 3)])
+def test_steps_are_clipped(observe, stage, world_size):
     """Accumulated gradients, clipped before AdamW."""
     steps = [{"clip": 0.3, "micro_batches": 2}, {"clip": 0.2}]
-    seen = run_train(observe, 3, stage, steps, shapes=SHAPES, kind="clipped after two micro-batches", **ADAMW)
+    seen = run_train(observe, world_size, stage, steps, shapes=SHAPES, kind="clipped after two micro-batches", **ADAMW)
     values.judge_training(seen)
     values.judge_reported_norms(seen)
 

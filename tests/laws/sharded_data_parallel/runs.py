@@ -40,7 +40,7 @@ def draw(rng: np.random.Generator, shape: tuple[int, ...], dtype: str = "float64
 def run_spans(observe: Any, cases: list[tuple[list[int], int]], **words: Any) -> Any:
     """shard_spans of (sizes, world size)."""
     returns = {f"case_{number}": ("int64", (n, len(sizes), 2)) for number, (sizes, n) in enumerate(cases)}
-    return observe("spans", returns=returns, transport="none", cases=[[list(sizes), n] for sizes, n in cases], **words)
+    return observe("spans", returns=returns, transport="none", host="it touches no device", cases=[[list(sizes), n] for sizes, n in cases], **words)
 
 
 def run_train(
@@ -113,4 +113,5 @@ def run_ordered(observe: Any, world_size: int, stage: str, *, num_layers: int, e
 def run_alone(observe: Any, stage: str, *, num_ranks: int, room_bytes: int | None = None, **how: Any) -> Any:
     """One rank of many, weighed."""
     limits = Limits(cpu_s=8, extra_bytes=room_bytes) if room_bytes else Limits(cpu_s=8)
-    return observe("alone", transport="none", limits=limits, stage=stage, num_ranks=num_ranks, **how)
+    host = "one rank of a world that is not there, weighed by the host's memory"
+    return observe("alone", transport="none", host=host, limits=limits, stage=stage, num_ranks=num_ranks, **how)
