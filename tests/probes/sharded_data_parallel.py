@@ -110,7 +110,8 @@ class Trainer:
         if step.get("decay") and self.scheduler is None:
             self.scheduler = torch.optim.lr_scheduler.ExponentialLR(self.optimizer, 0.5)
         answer = {}
-        if step.get("forgets"):  # gradients that are reduced, and then not wanted
+        if step.get("forgets"):  # gradients that are reduced, and then not wanted: twice those of the step
+            self.backward(number, 0, step)
             self.backward(number, 0, step)
             self.optimizer.reduce_gradients()
             self.optimizer.zero_grad()
@@ -404,12 +405,13 @@ class Scale:
 
 
 class Tower(nn.Module):
-    """Equal layers, and a parameter of its own if `num_root`."""
+    """Equal layers, and a parameter of its own if `num_root`, beside which a frozen one may stand."""
 
     def __init__(self, scale: Scale, num_layers: int, elements: int, num_root: int, *, has_frozen: bool) -> None:
         super().__init__()
         self.stack = nn.ModuleList(Weighed(scale, number, elements, has_frozen=has_frozen) for number in range(num_layers))
         self.register_parameter("root", nn.Parameter(torch.ones(num_root)) if num_root else None)
+        self.register_parameter("frozen", nn.Parameter(torch.ones(1), requires_grad=False) if num_root and has_frozen else None)
 
     def forward(self, flow: Tensor) -> Tensor:
         if self.root is not None:

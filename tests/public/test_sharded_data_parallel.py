@@ -232,7 +232,7 @@ def test_there_is_no_room_for_a_copy_of_the_weights(observe):
 @pytest.mark.law("fsdp.one_unit_at_a_time")
 @pytest.mark.parametrize("prefetch", [0, 1])
 def test_one_unit_at_a_time(observe, prefetch):
-    """As each of six units begins, forward and backward, there is room for it and for `prefetch` others."""
+    """As each of five units begins, forward and backward, there is room for it and for `prefetch` others."""
     memory.judge_room(memory.run_fsdp(observe, 8, ("forward", "backward"), prefetch=prefetch))
 
 

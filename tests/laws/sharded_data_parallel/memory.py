@@ -12,6 +12,8 @@ LAYER = 4 * MiB  # bytes of one layer; what is looked for is larger than SLACK
 SLACK = 3 * MiB  # the interpreter's and the allocator's own growth
 NUM_LAYERS = 6
 WHOLE = NUM_LAYERS * LAYER
+NUM_ROOT_LAYERS = 1  # in a fully sharded model so many layers' bytes are the root's
+ROOT = NUM_ROOT_LAYERS * LAYER
 FLOAT_BYTES = 4
 
 
@@ -24,7 +26,7 @@ def weighed(observe: Any, stage: str, num_ranks: int, room_bytes: int, allowed: 
         num_ranks=num_ranks,
         room_bytes=room_bytes,
         me=1,
-        num_layers=NUM_LAYERS - ("num_root" in how),
+        num_layers=NUM_LAYERS - (NUM_ROOT_LAYERS if "num_root" in how else 0),
         elements=LAYER // FLOAT_BYTES,
         ballast=ballast,
         **how,
@@ -51,7 +53,7 @@ def run_zero2(observe: Any, num_ranks: int, **words: Any) -> Any:
 def fsdp_held(num_ranks: int, prefetch: int, reshard: bool = True) -> dict[str, int]:
     """Bytes at each moment: shards of weights and two moments, then gradients, and the units of section 6's table."""
     part = WHOLE // num_ranks
-    root = LAYER  # one of the six is no unit but the root's, and stays whole until the end of backward
+    root = ROOT  # stays whole until the end of backward
     forward = 3 * part + (root + LAYER * (1 + prefetch) if reshard else WHOLE)
     return {
         "constructed": part,
@@ -67,11 +69,11 @@ def fsdp_held(num_ranks: int, prefetch: int, reshard: bool = True) -> dict[str, 
 def run_fsdp(observe: Any, num_ranks: int, moments: tuple[str, ...], *, prefetch: int = 1, reshard: bool = True, **words: Any) -> Any:
     """Everything in part; the constructor may hold the module that it was given, its shards and one unit more."""
     held = fsdp_held(num_ranks, prefetch, reshard)
-    constructing = WHOLE + WHOLE // num_ranks + LAYER
-    room = max(constructing, held["backward"] + 2 * LAYER) + SLACK
+    constructing = WHOLE + WHOLE // num_ranks + ROOT
+    room = max(constructing, held["backward"] + 2 * ROOT) + SLACK
     allowed = {moment: held[moment] for moment in moments}
     how: dict[str, Any] = {"has_frozen": True} if reshard else {"reshard_after_forward": False}
-    num_root = LAYER // FLOAT_BYTES
+    num_root = ROOT // FLOAT_BYTES
     return weighed(observe, "fsdp", num_ranks, room, allowed, prefetch=prefetch, num_root=num_root, **how, **words)
 
 

@@ -100,7 +100,8 @@ def words(seen: Any, number: int, name: str, rank: int) -> str:
     special = [f"{step['micro_batches']} micro-batches"] if step.get("micro_batches", 1) > 1 else []
     special += ["not used by some ranks"] if any(name in each for each in step.get("unused", {}).values()) else []
     special += ["frozen"] if name in (case.get("frozen") or ()) else []
-    special += ["shared by several layers"] if name in {**(case.get("shared") or {})} else []
+    shared = case.get("shared") or {}
+    special += ["shared by several layers"] if name in shared or name in shared.values() else []
     special += ["results land when they are waited for"] if seen.request.network.late else []
     special += ["gradients that were reduced before had been forgotten by zero_grad()"] if step.get("forgets") else []
     special += [f"clipped to {step['clip']:g}"] if "clip" in step else []

@@ -1,7 +1,7 @@
 """Divides by the size of the default group, also in a subgroup.
 
 law: sharded_data_parallel.fsdp.gradients_equal_the_whole_batch
-says: gradient
+says: group
 """
         # region solution unit_mean
         if self.reduction is None:

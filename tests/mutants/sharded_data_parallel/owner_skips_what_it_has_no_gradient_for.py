@@ -1,7 +1,7 @@
 """Takes over a mean gradient only where this rank has a gradient of its own; elsewhere the optimizer skips the shard.
 
 law: sharded_data_parallel.zero1.missing_gradients_count_as_zeros
-says: gradient
+says: not used
 """
         # region solution sharded_step
         assert self.local is not None

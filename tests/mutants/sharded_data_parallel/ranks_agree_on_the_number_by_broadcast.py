@@ -1,7 +1,7 @@
 """Broadcasts the new folder's number from rank 0 so that all ranks agree.
 
 law: sharded_data_parallel.pieces.nothing_is_gathered
-says: sends
+says: sent
 """
     # region solution save_sharded
     rank, world_size = dist.get_rank(fsdp.group), dist.get_world_size(fsdp.group)

@@ -1,7 +1,7 @@
 """Takes a mean gradient of zeros for a missing one and leaves the parameter out of the step, decay and moments included.
 
 law: sharded_data_parallel.zero1.missing_gradients_count_as_zeros
-says: gradient
+says: not used
 """
         # region solution sharded_step
         assert self.local is not None
