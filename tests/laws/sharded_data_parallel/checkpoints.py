@@ -165,7 +165,8 @@ def judge_moved(seen: Any) -> None:
             got, given = seen.rank(first)[f"{kind}/{name}"], seen.input(f"{kind}/{name}", 0)
             what = f"{kind.removeprefix('state/').replace('value', 'the weight')} of {name}, {route}"
             rounded = {"what was saved, rounded to bfloat16": given.astype(ml_dtypes.bfloat16).astype(given.dtype)}
-            hints = Hints(others=rounded, suggestion="A tensor's pieces in the order of the ranks, end to end, are the tensor; cut it for the new world.")
+            order = "A tensor's pieces in the order of the ranks, end to end, are the tensor; cut it for the new world."
+            hints = Hints(others=rounded, suggestion=order)
             assert_equal(got, given, what=what, hints=hints)
         assert_equal(seen.rank(first)[f"state/step/{name}"], np.float32(3), what=f"the step of {name}, {route}")
     run = oracle.OneProcess("AdamW", dict.fromkeys(names, case["defaults"]))

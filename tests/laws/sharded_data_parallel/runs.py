@@ -40,7 +40,8 @@ def draw(rng: np.random.Generator, shape: tuple[int, ...], dtype: str = "float64
 def run_spans(observe: Any, cases: list[tuple[list[int], int]], **words: Any) -> Any:
     """shard_spans of (sizes, world size)."""
     returns = {f"case_{number}": ("int64", (n, len(sizes), 2)) for number, (sizes, n) in enumerate(cases)}
-    return observe("spans", returns=returns, transport="none", host="it touches no device", cases=[[list(sizes), n] for sizes, n in cases], **words)
+    listed = [[list(sizes), n] for sizes, n in cases]
+    return observe("spans", returns=returns, transport="none", host="it touches no device", cases=listed, **words)
 
 
 def run_train(
