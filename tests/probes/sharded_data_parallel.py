@@ -461,8 +461,9 @@ class Counted(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func.namespace in ("c10d", "_c10d_functional"):
             name = func._schema.name.split("::")[1].strip("_")
-            leaves = torch.utils._pytree.tree_leaves((args, kwargs))
-            sizes = [each.numel() * each.element_size() for each in leaves if isinstance(each, Tensor)]
+            # The whole is one tensor, or a list with a piece for each rank.
+            listed = [torch.utils._pytree.tree_leaves(each) for each in (*args, *(kwargs or {}).values())]
+            sizes = [sum(each.numel() * each.element_size() for each in leaves if isinstance(each, Tensor)) for leaves in listed]
             if name not in ("wait_tensor", "barrier"):
                 self.carried[name] = self.carried.get(name, 0) + max(sizes, default=0)
         return func(*args, **(kwargs or {}))

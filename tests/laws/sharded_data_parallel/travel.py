@@ -170,6 +170,7 @@ def judge_departures(seen: Any, *, layer_bytes: int, bucket_bytes: int) -> None:
                         "Buckets wait for the end of backward, or are not filled from the last parameter on.",
                         "Launch a bucket's reduction from the hook that sees its last gradient.",
                     )
+    seen.require()
 
 
 def judge_overlap(seen: Any, *, gather_s: float, layer_bytes: int) -> None:

@@ -243,8 +243,8 @@ def judge_dtypes(seen: Any) -> None:
                     "Where is the cast: on the way into the gather, and on the way out of the reduction?",
                 )
         num_rounded, num_gradients = seen.facts(rank)["num_rounded"], seen.facts(rank)["num_gradients"]
-        # A mean over three ranks has more bits than the compute dtype, but for one element in a hundred, by chance.
-        if seen.request.parameters.get("reduce_dtype") == "float32" and num_rounded > num_gradients / 2:
+        # A mean over three ranks has more bits than the compute dtype; some elements need no more, by chance.
+        if seen.request.parameters.get("reduce_dtype") == "float32" and num_rounded == num_gradients:
             raise broken(
                 f"rank {rank}: {num_rounded} of {num_gradients} elements of the shards' mean gradients are {compute} numbers in float32.",
                 "Expected: means with float32's precision: gradients are reduced in float32.",

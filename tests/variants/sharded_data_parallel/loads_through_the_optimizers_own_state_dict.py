@@ -8,7 +8,7 @@
             shard.copy_(fsdp.cut(name, whole))
         if name in state["optimizer"] and shard in places:
             numbered[places[shard]] = {
-                key: fsdp.cut(name, value) if isinstance(value, Tensor) and value.dim() and value.shape == whole.shape else (
+                key: fsdp.cut(name, value) if isinstance(value, Tensor) and key != "step" and value.shape == whole.shape else (
                     value.clone() if isinstance(value, Tensor) else value
                 )
                 for key, value in state["optimizer"][name].items()
