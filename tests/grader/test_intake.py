@@ -146,25 +146,25 @@ def test_source_that_does_not_parse_is_still_taken(tmp_path: Path, raw: bytes) -
     assert list(submission.files) == ["rings.py"]
 
 
-def test_a_missing_file_is_noted_with_what_looks_like_it(tmp_path: Path) -> None:
-    """An empty folder gives an empty submission with a note; a renamed upload is recognised in it."""
+def test_a_missing_file_is_noted_and_a_renamed_one_mapped_back(tmp_path: Path) -> None:
+    """An empty folder gives an empty submission with a note; a renamed upload is graded under its own name."""
     assert intake(RINGS, sent(tmp_path / "a"), into=tmp_path / "a-copy").notes == ("rings.py is not in the folder.",)
     for index, name in enumerate(["rings-1.py", "Rings.py", "rings (2).py", "rings.py.txt"]):
         folder = sent(tmp_path / f"b{index}")
         (folder / name).write_bytes(PLAIN)
-        (note,) = intake(RINGS, folder, into=tmp_path / f"b{index}-copy").notes
-        assert f"{name} looks like it: rename it to rings.py" in note
+        submission = intake(RINGS, folder, into=tmp_path / f"b{index}-copy")
+        assert submission.notes == (f"{name} is graded as rings.py.",) and list(submission.files) == ["rings.py"]
 
 
 def test_a_path_that_is_no_folder_says_what_was_seen_and_what_to_try(tmp_path: Path) -> None:
-    """A slip in the name gets the nearest folders; a file or an archive gets the folder asked for."""
+    """A slip in the name gets the nearest folders; what can't be read gets what can be."""
     sent(tmp_path / "starter")
-    sent(tmp_path / "solutions", rings__py=PLAIN, work__zip=b"PK")
+    sent(tmp_path / "solutions", rings__pdf=PLAIN, work__zip=b"PK")
     for path, words in [
         (tmp_path / "solution", rf"There is no folder .*solution\. {tmp_path} holds solutions.*folder that holds rings\.py"),
         (tmp_path / "no" / "such", "There is no folder"),
-        (tmp_path / "solutions" / "rings.py", r"is a file: name the folder that holds rings\.py"),
-        (tmp_path / "solutions" / "work.zip", "is an archive: unpack it first"),
+        (tmp_path / "solutions" / "rings.pdf", r"none of the kinds .* a notebook \(\.ipynb\) or rings\.py"),
+        (tmp_path / "solutions" / "work.zip", "is damaged, or was not sent whole"),
     ]:
         with pytest.raises(UsageError, match=words):
             intake(RINGS, path, into=tmp_path / "copy")
