@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from grader.devices import num_cores
 from grader.errors import CourseError, MachineError, UsageError
 
 if TYPE_CHECKING:
@@ -58,10 +58,6 @@ def with_blame(command: Command) -> Command:
     return guarded
 
 
-def _num_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def commands() -> None:
     """Grade submissions to the course, and prove that the course itself is right."""
@@ -74,7 +70,7 @@ OUT = click.option("--out", type=click.Path(path_type=Path), default=LATEST, sho
 KEYWORD = click.option("-k", "keyword", default=None, metavar="WORDS", help="Only what these words select, as pytest's -k does.")
 
 JOBS = click.option(
-    "--jobs", "-j", type=click.IntRange(1), default=_num_cores, show_default="one per core", help="Gradings that run side by side."
+    "--jobs", "-j", type=click.IntRange(1), default=num_cores, show_default="one per core", help="Gradings that run side by side."
 )
 
 

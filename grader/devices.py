@@ -1,4 +1,4 @@
-"""The GPUs of this machine, as the judge sees them: through nvidia-smi, never through CUDA. Who may use them, and what is left on them."""
+"""The cores of this machine, and its GPUs as the judge sees them: through nvidia-smi, never through CUDA; who uses them, what is left."""
 
 from __future__ import annotations
 
@@ -45,6 +45,11 @@ class Tenant:
 
     def __str__(self) -> str:
         return f"process {self.pid} holds {self.used} on {self.gpu}"
+
+
+def num_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def found() -> tuple[Gpu, ...]:

@@ -116,7 +116,7 @@ def _package(name: str, least: tuple[int, int], below: tuple[int, int] | None) -
 
 
 def _cores() -> Check:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = devices.num_cores()
     advice = "Grading works on one core and takes about twice as long."
     return Check("cores", cores >= LEAST_CORES, str(cores), advice, is_needed=False)
 

@@ -18,7 +18,7 @@ from grader.errors import CourseError, UsageError
 from grader.gpu_trial import trial
 from grader.judge.ports import Progress
 from grader.judge.session import judge
-from grader.observe.ahead import Ahead
+from grader.observe.backlog import Backlog
 from grader.observe.live import Runs
 from grader.observe.observer import Observer
 from grader.observe.profile import GpuProfile
@@ -92,16 +92,16 @@ def judge_on_gpus(
 ) -> Judged:
     """Passes of the judge, with runs between them, until a pass misses nothing. One grading at a time on a machine's GPUs."""
     began_s, num_observations, before = time.monotonic(), 0, devices.tenants()
-    ahead = Ahead(observer.runs, profile.gpus, ranks_at_once or RANKS_PER_GPU * len(profile.gpus), told)
-    there = Observer(observer.runs, observer.assignments, observer.submissions, gpu=profile, ahead=ahead)
+    backlog = Backlog(observer.runs, profile.gpus, ranks_at_once or RANKS_PER_GPU * len(profile.gpus), told)
+    there = Observer(observer.runs, observer.assignments, observer.submissions, gpu=profile, backlog=backlog)
     for _ in range(NUM_PASSES_LIMIT):
         seen = judge(course.root, assignments, there, laws=laws, keyword=keyword, progress=progress)
-        if not ahead.wanted or seen.interrupted:
+        if not backlog.wanted or seen.interrupted:
             break
         with devices.held(told):
-            num_observations += ahead.run()
+            num_observations += backlog.run()
     else:
-        raise CourseError(f"after {NUM_PASSES_LIMIT} passes tests still ask for new observations, such as {next(iter(ahead.wanted))[:12]}")
+        raise CourseError(f"after {NUM_PASSES_LIMIT} passes tests still ask for observations, such as {next(iter(backlog.wanted))[:12]}")
     verdicts, kept = [], Counter[str]()
     for verdict in seen.verdicts:
         if verdict.outcome != "not_judged" and verdict.keys:

@@ -12,7 +12,7 @@ import numpy as np
 
 from grader import devices
 from grader.errors import CourseError, MachineError, SubmissionError
-from grader.observe.ahead import Ahead, NotRunYet
+from grader.observe.backlog import Backlog, NotRunYet
 from grader.observe.observer import Case, Observer
 from grader.observe.profile import GpuProfile
 from grader.pipeline import opened_runs
@@ -42,11 +42,12 @@ def trial(profile: GpuProfile) -> str:
         root = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix=f"grader-{os.getpid()}-")))
         runs = opened.enter_context(opened_runs(root, None))
         assignment, submission = _empty_course(root)
-        ahead = Ahead(runs, profile.gpus, world_size)
-        observe = Observer(runs, {"trial": assignment}, {"trial": submission}, gpu=profile, ahead=ahead).for_case("trial", False, "trial")
+        backlog = Backlog(runs, profile.gpus, world_size)
+        observer = Observer(runs, {"trial": assignment}, {"trial": submission}, gpu=profile, backlog=backlog)
+        observe = observer.for_case("trial", False, "trial")
         try:
-            product = _now(observe, ahead, "product", inputs={"x": ones}, returns={"y": ("float32", (2, 1))}, transport="none")
-            total = _now(observe, ahead, "total", inputs={"x": ones}, returns={"y": ("float32", (2, 3))}, world_size=world_size)
+            product = _now(observe, backlog, "product", inputs={"x": ones}, returns={"y": ("float32", (2, 1))}, transport="none")
+            total = _now(observe, backlog, "total", inputs={"x": ones}, returns={"y": ("float32", (2, 3))}, world_size=world_size)
             sums = [float(product.rank(0)["y"].max()), *(float(total.rank(rank)["y"].max()) for rank in range(world_size))]
         except SubmissionError as failed:
             return f"{failed} {failed.message.output}".strip()
@@ -56,13 +57,13 @@ def trial(profile: GpuProfile) -> str:
     return "" if sums == expected else f"their sums are {sums}, expected {expected}"
 
 
-def _now(observe: Case, ahead: Ahead, probe: str, **asked: Any) -> Any:
+def _now(observe: Case, backlog: Backlog, probe: str, **asked: Any) -> Any:
     for _ in range(NUM_PASSES):
         try:
             return observe(probe, **asked)
         except NotRunYet:
             with devices.held():
-                ahead.run()
+                backlog.run()
     raise CourseError(f"the trial's {probe} was run and is still wanted")
 
 

@@ -13,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 
 from grader.course import Course, find_root, load
+from grader.devices import num_cores
 from grader.intake import intake
 from grader.judge.ports import Progress
 from grader.judge.session import Judged, judge
@@ -124,11 +125,6 @@ def opened_for_developer(root: Path, submission: str, *, out: Path, replay: bool
     course = load(find_root(root))
     with opened_runs(course.root, out, replay=replay) as runs, taken_in(Path(submission), course.assignments, runs) as observer:
         yield course.assignments, observer
-
-
-def num_cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def environment() -> dict[str, str]:

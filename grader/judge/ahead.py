@@ -45,6 +45,7 @@ class Scout:
 
     def __init__(self, items: Sequence[pytest.Item], cases: dict[str, Case], observer: Observer, settled_laws: Collection[str]) -> None:
         self._ahead = [item for item in items if isinstance(item, pytest.Function)][1:]  # the judge is at the first one already
+        self._turn = threading.Lock()  # the judge's thread takes cases from the front, this one from the back
         self._cases, self._observer, self._settled_laws = cases, observer, settled_laws
         self._thread = threading.Thread(target=self._look, name="scout", daemon=True)
 
@@ -54,24 +55,26 @@ class Scout:
 
     def reached(self, item: pytest.Item) -> None:
         """The judge is at `item` now: nothing up to there is looked at any more."""
-        if item in self._ahead:
-            del self._ahead[: self._ahead.index(item) + 1]
+        with self._turn:
+            if item in self._ahead:
+                del self._ahead[: self._ahead.index(item) + 1]
 
-    def stop(self) -> None:
-        """Look at no further case, and wait until the one that is looked at has ended."""
-        self._ahead.clear()
-        if self._thread.is_alive():
+    def stop(self, *, waits: bool = True) -> None:
+        """Look at no further case. `waits`: return when the one under way has ended; else it ends with the processes that it observes."""
+        with self._turn:
+            self._ahead.clear()
+        if waits and self._thread.is_alive():
             self._thread.join()
 
     def _look(self) -> None:
-        while True:
-            try:
-                item = self._ahead.pop()
-            except IndexError:
-                return
+        while (item := self._next()) is not None:
             self._look_at(item)
 
-    def _look_at(self, item: Any) -> None:
+    def _next(self) -> pytest.Function | None:
+        with self._turn:
+            return self._ahead.pop() if self._ahead else None
+
+    def _look_at(self, item: pytest.Function) -> None:
         case = self._cases[item.nodeid]
         parameters = dict(item.callspec.params) if hasattr(item, "callspec") else {}
         wanted = set(item.fixturenames) - {"request"}

@@ -110,10 +110,10 @@ class JudgePlugin:
             self.scout = Scout(session.items, self.cases, self.observer, self.settled_laws)
             self.scout.start()
 
-    def pytest_sessionfinish(self) -> None:
-        """Nobody looks ahead of a judge who has ended."""
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Nobody looks ahead of a judge who has ended, and nobody who pressed Ctrl-C waits."""
         if self.scout:
-            self.scout.stop()
+            self.scout.stop(waits=exitstatus != pytest.ExitCode.INTERRUPTED)
 
     # --- judging ---
     @pytest.hookimpl(tryfirst=True)

@@ -48,8 +48,10 @@ def judge(
 ) -> Judged:
     """Judge every case of `assignments` (or of `laws` only, or those that `keyword` selects) through `observer`.
 
-    `origin` is how the user named the submission; messages repeat it. `looks_ahead` makes
-    the observations of later cases meanwhile, in a second thread; `until_failed` leaves a law's other cases once one has failed.
+    origin        how the user named the submission; messages repeat it
+    looks_ahead   a second thread makes the observations of later cases meanwhile
+    until_failed  a law's other cases are left once one has failed
+
     Raises CourseError if a test names no law or if there is no test at all; UsageError if `keyword` selects nothing or can't be read.
     """
     paths = test_files(root, assignments)

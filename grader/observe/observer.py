@@ -10,7 +10,7 @@ import numpy as np
 
 from grader.devices import facts
 from grader.errors import CourseError, SubmissionError
-from grader.observe.ahead import Ahead
+from grader.observe.backlog import Backlog
 from grader.observe.live import Runs, debug_command
 from grader.observe.observation import Observation
 from grader.observe.profile import GpuProfile
@@ -29,7 +29,7 @@ class Observer:
     assignments: Mapping[str, Assignment]
     submissions: Mapping[str, Submission]
     gpu: GpuProfile | None = None  # set: what is asked for is observed on GPUs,
-    ahead: Ahead | None = None  # and run by this
+    backlog: Backlog | None = None  # and run by this
 
     def key(self, submission: Submission, request: Request) -> str:
         """What decides an outcome; on GPUs these do too."""
@@ -98,9 +98,9 @@ class Case:
             request = self._observer.gpu.on_gpu(self._assignment, request, host=host)
         key = self._observer.key(submission, request)
         self.keys.append(key)
-        ahead = self._observer.ahead
-        if ahead is not None:
-            outcome = ahead.outcome(self._assignment, submission, request, key, self._test)
+        backlog = self._observer.backlog
+        if backlog is not None:
+            outcome = backlog.outcome(self._assignment, submission, request, key, self._test)
         else:
             outcome = self._observer.runs.outcome(self._assignment, submission, request, key)
         return Observation(request, outcome, key=key, how_to=self.how_to)

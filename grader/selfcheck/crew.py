@@ -66,4 +66,3 @@ def _open(open_grader: OpenGrader, course: Any) -> None:
 
 def _carry_out(task: Callable[[GradeOne], T]) -> T:
     return task(_mine[0])
-

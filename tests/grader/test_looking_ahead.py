@@ -57,6 +57,33 @@ def test_later_cases_are_observed_while_the_first_is_judged(tmp_path: Path) -> N
     assert [verdict.outcome for verdict in judged.verdicts] == ["passed"] * 4
 
 
+@dataclass
+class Stuck(Meeting):
+    """The one who looks ahead is in an observation that does not end; then somebody presses Ctrl-C."""
+
+    num_ahead: int = 1
+    may_end: threading.Event = field(default_factory=threading.Event)
+    has_ended: bool = False
+
+    def __call__(self, probe: str) -> str:
+        super().__call__(probe)
+        if threading.current_thread().name != "scout":
+            raise KeyboardInterrupt
+        self.may_end.wait(60)
+        self.has_ended = True
+        return probe
+
+
+def test_nobody_who_interrupts_waits_for_what_is_looked_at(tmp_path: Path) -> None:
+    """Ctrl-C ends the judge while an observation ahead of him still runs."""
+    stuck = Stuck()
+    judged = stuck.judge(tmp_path, "    observe(probe)\n", "a", "b")
+    ended_with_the_judge = stuck.has_ended
+    stuck.may_end.set()
+    assert judged.interrupted
+    assert not ended_with_the_judge
+
+
 def test_looking_ahead_ends_where_a_case_would_judge(tmp_path: Path) -> None:
     """No assertion is met, nothing is told, nothing that fails there ends the judge."""
     meeting = Meeting(2)

@@ -22,7 +22,7 @@ LAYOUTS = {
     "windows": {"rings.py": b"\xef\xbb\xbf" + PLAIN.replace(b"\n", b"\r\n")},
     "wrapped": {"my work 🦊/rings.py": PLAIN},
     "twice_wrapped": {"a/b/rings.py": PLAIN},
-    "from_a_mac": {"work/rings.py": PLAIN, "__MACOSX/work/._rings.py": b"\0\5\x16\7", "work/.DS_Store": b"Bud1", "work/._rings.py": b"\0"},
+    "from_a_mac": {"mine/rings.py": PLAIN, "__MACOSX/mine/._rings.py": b"\0\5\x16\7", "mine/.DS_Store": b"Bud1", "mine/._rings.py": b"\0"},
     "whole_course": {
         "course-main/assignments/rings/handout.md": b"#", "course-main/starter/rings.py": PLAIN, "course-main/grader/__init__.py": b"",
         "course-main/tests/probes/rings.py": b"probe = 1\n", "course-main/.venv/lib/rings.py": b"x = 2\n",

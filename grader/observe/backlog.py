@@ -65,7 +65,7 @@ class Places:
 
 
 @dataclass(slots=True)
-class Ahead:
+class Backlog:
     """Answers requests as `Runs` does, but never starts a rank before `run`."""
 
     runs: Runs

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from grader.errors import NotOnThisProfile
-from grader.observe.ahead import Ahead, NotRunYet, Places
+from grader.observe.backlog import Backlog, NotRunYet, Places
 from grader.observe.live import Runs
 from grader.observe.observer import Case, Observer
 from grader.pipeline import opened_runs
@@ -41,13 +41,13 @@ def runs(tmp_path: Path) -> Iterator[Runs]:
         yield opened
 
 
-def opened(runs: Runs, told: Callable[[str], None] = lambda sentence: None) -> tuple[Ahead, Callable[[str], Case]]:
-    """-> what runs ahead on two pretended GPUs, and `observe` for a case by its name."""
+def opened(runs: Runs, told: Callable[[str], None] = lambda sentence: None) -> tuple[Backlog, Callable[[str], Case]]:
+    """-> the backlog on two pretended GPUs, and `observe` for a case by its name."""
     profile = pretended(2)
-    ahead = Ahead(runs, profile.gpus, 2, told)
+    backlog = Backlog(runs, profile.gpus, 2, told)
     submission = Submission(str(runs.root), "here", {"sums.py": digest("")})
-    observer = Observer(runs, {"sums": Assignment("sums", 1, "Sums", ("sums.py",), ())}, {"sums": submission}, gpu=profile, ahead=ahead)
-    return ahead, lambda case: observer.for_case("sums", False, case)
+    observer = Observer(runs, {"sums": Assignment("sums", 1, "Sums", ("sums.py",), ())}, {"sums": submission}, gpu=profile, backlog=backlog)
+    return backlog, lambda case: observer.for_case("sums", False, case)
 
 
 def ask(observe: Case, function: str, **more: Any) -> Any:
@@ -60,11 +60,11 @@ def ask(observe: Case, function: str, **more: Any) -> Any:
 
 def test_what_is_asked_for_is_noted_then_run_then_known(runs: Runs) -> None:
     """Equal requests are one run; the store has it afterwards, for a replay."""
-    ahead, case = opened(runs)
+    backlog, case = opened(runs)
     for name in ("test_a", "test_b"):
         with pytest.raises(NotRunYet):
             ask(case(name), "same")
-    assert ahead.run() == 1 and not ahead.wanted
+    assert backlog.run() == 1 and not backlog.wanted
     seen = ask(case("test_a"), "same")
     assert seen.rank(0)["y"] == 1 and runs.store.outcome(seen.key) is not None
 
@@ -72,10 +72,10 @@ def test_what_is_asked_for_is_noted_then_run_then_known(runs: Runs) -> None:
 def test_a_test_that_has_met_a_time_out_is_not_run_again(monkeypatch: pytest.MonkeyPatch, runs: Runs) -> None:
     """Its other cases would cost as long; they keep their CPU verdict, and other tests are not concerned."""
     monkeypatch.setattr("grader.observe.profile.STARTING_S", 0.3)
-    ahead, case = opened(runs)
+    backlog, case = opened(runs)
     with pytest.raises(NotRunYet):
         ask(case("test_a[1]"), "endless", limits=Limits(cpu_s=0.3), number=1)
-    ahead.run()
+    backlog.run()
     with pytest.raises(NotOnThisProfile, match="time-out"):
         ask(case("test_a[2]"), "endless", limits=Limits(cpu_s=0.3), number=2)
     assert ask(case("test_a[1]"), "endless", limits=Limits(cpu_s=0.3), number=1).fault.kind == "cpu_limit"
@@ -89,13 +89,13 @@ def test_nothing_outlives_an_interruption(monkeypatch: pytest.MonkeyPatch, runs:
     def interrupt(sentence: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("grader.observe.ahead.TOLD_EVERY", 1)
-    ahead, case = opened(runs, interrupt)
+    monkeypatch.setattr("grader.observe.backlog.TOLD_EVERY", 1)
+    backlog, case = opened(runs, interrupt)
     for function in ("endless", "same"):
         with pytest.raises(NotRunYet):
             ask(case(f"test_{function}"), function)
     with pytest.raises(KeyboardInterrupt):
-        ahead.run()
+        backlog.run()
     runs.close()
     for thread in threading.enumerate():
         if thread.name.startswith("observations"):
