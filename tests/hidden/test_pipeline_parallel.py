@@ -193,6 +193,12 @@ def test_gradients_equal_one_process_in_a_subgroup(observe):
 
 
 @pytest.mark.law("executor.gradients_equal_one_process")
+def test_run_may_be_called_with_another_number_of_micro_batches(observe):
+    """Three ranks; two micro-batches before five."""
+    execution.judge_values(execution.run(observe, THREE, before=given.one_by_one(3, 2), kind="run again, with more micro-batches"))
+
+
+@pytest.mark.law("executor.gradients_equal_one_process")
 def test_values_are_read_after_they_have_landed(observe):
     """What arrives lands when it is waited for."""
     execution.judge_values(execution.run(observe, FOUR_BY_LOT, late=True, kind="results land when they are waited for"))
@@ -235,6 +241,7 @@ def test_each_boundary_is_crossed_once(observe):
     """Three ranks in float32, and interleaved stages."""
     execution.judge_messages(execution.run(observe, THREE, dtype="float32", kind="three ranks, float32"))
     execution.judge_messages(uneven(observe))
+    execution.judge_messages(execution.run(observe, FOUR_BY_LOT, layout="transposed", kind="outputs that aren't contiguous"))
 
 
 @pytest.mark.law("executor.keeps_what_the_schedule_needs")

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.multiprocessing.reductions import StorageWeakRef
 
 M_MMAP_THRESHOLD = -3  # malloc.h
 Rows = list[list[list[Any]]]  # by rank: kind, stage, micro-batch
@@ -61,8 +62,12 @@ def execute(
     frozen: list[int] | None = None,
     members: list[int] | None = None,
     has_gradient_group: bool = False,
+    layout: str = "plain",
+    before: Rows | None = None,
 ) -> dict[str, torch.Tensor]:
     """Runs of a pipeline of `Layer`s; gradients of this rank's stages, the last run's loss (NaN where there is none), and counts.
+
+    layout: of what a stage returns. before: a schedule of some micro-batches that is run first; its gradients are thrown away.
 
     Inputs: weight [V, D, D] and bias [V, D] of this rank's stages, x [M, rows, 1 + D] where stage 0 lives, target likewise where the last
     one does (empty elsewhere). Column 0 of x holds the number of the micro-batch.
@@ -74,18 +79,26 @@ def execute(
     layers = {}
     for chunk, (weight, bias) in enumerate(zip(at.inputs["weight"], at.inputs["bias"], strict=True)):
         stage = chunk * num_ranks + dist.get_rank(group) if takes_part else -1
-        layers[stage] = Layer(at, gauge, stage, weight, bias, costs, is_frozen=stage in (frozen or ()))
+        layers[stage] = Layer(at, gauge, stage, weight, bias, costs, is_frozen=stage in (frozen or ()), layout=layout)
     answer = {"loss": torch.tensor(float("nan"), dtype=at.inputs["boundary"].dtype)}
     if takes_part:
         boundary = at.inputs["boundary"]
         pipe = at.submission.PipelineStage(layers, num_stages, boundary, mean_square, group=group, gradient_group=gradient_group)
+        x, target = given(at.inputs["x"]), given(at.inputs["target"])
+        if before is not None:
+            num_micro_batches = 1 + max(micro_batch for actions in before for _, _, micro_batch in actions)
+            pipe.run(actions_of(at, before), inputs=x and x[:num_micro_batches], targets=target and target[:num_micro_batches])
+            for layer in layers.values():
+                layer.weight.grad = layer.bias.grad = None
         for number in range(num_runs):
             with at.phase(f"run {number}"):
-                loss = pipe.run(actions_of(at, schedule), inputs=given(at.inputs["x"]), targets=given(at.inputs["target"]))
+                loss = pipe.run(actions_of(at, schedule), inputs=x, targets=target)
                 at.join()
         if loss is not None:
             answer["loss"] = loss
-        at.report(has_loss=loss is not None, is_loss_detached=loss is None or not loss.requires_grad, **gauge.facts())
+        marked = [n for n, each in enumerate(x or []) if each.requires_grad]
+        at.report(has_loss=loss is not None, is_loss_detached=loss is None or not loss.requires_grad, marked_inputs=marked, **gauge.facts())
+    answer["x"] = at.inputs["x"].detach()
     answer["weight"] = torch.stack([gradient_of(layer.weight) for layer in layers.values()])
     answer["bias"] = torch.stack([gradient_of(layer.bias) for layer in layers.values()])
     return answer
@@ -117,10 +130,10 @@ class Layer(nn.Module):
     """A stage: tanh of a linear map of all columns but the first, which passes unchanged and says which micro-batch this is."""
 
     def __init__(
-        self, at: Any, gauge: Gauge, stage: int, weight: torch.Tensor, bias: torch.Tensor, costs: Any, *, is_frozen: bool
+        self, at: Any, gauge: Gauge, stage: int, weight: torch.Tensor, bias: torch.Tensor, costs: Any, *, is_frozen: bool, layout: str
     ) -> None:
         super().__init__()
-        self.at, self.gauge, self.stage = at, gauge, stage
+        self.at, self.gauge, self.stage, self.layout = at, gauge, stage, layout
         self.weight = nn.Parameter(weight.clone(), requires_grad=not is_frozen)
         self.bias = nn.Parameter(bias.clone(), requires_grad=not is_frozen)
         self.costs_s = (costs["F"][stage], costs["B"][stage]) if costs else (0.0, 0.0)
@@ -131,7 +144,7 @@ class Layer(nn.Module):
         with self.gauge.saving():
             # The node stands behind the arithmetic, so that its backward is the first of this stage.
             output = torch.tanh(nn.functional.linear(x[:, 1:], self.weight, self.bias))
-            output = torch.cat([x[:, :1], output], dim=1)
+            output = laid_out(torch.cat([x[:, :1], output], dim=1), self.layout)
         return Node.apply(output, self, micro_batch)
 
 
@@ -212,6 +225,7 @@ def heavy(at: Any, *, schedule: Rows, num_stages: int, num_elements: int) -> dic
     stages = {at.rank: layer}
     pipe = at.submission.PipelineStage(stages, num_stages, at.inputs["boundary"], mean_square)
     pipe.run(actions_of(at, schedule), inputs=given(at.inputs["x"]), targets=given(at.inputs["target"]))
+    at.report(peak_outputs=layer.peak_outputs)
     return {"factor": gradient_of(layer.factor)}
 
 
@@ -227,19 +241,24 @@ class Heavy(nn.Module):
     def __init__(self, factor: torch.Tensor, num_elements: int) -> None:
         super().__init__()
         self.factor, self.num_elements = nn.Parameter(factor.clone()), num_elements
+        self.outputs: list[StorageWeakRef] = []
+        self.peak_outputs = 0
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         many = x.unsqueeze(0).expand(self.num_elements // x.numel(), *x.shape).contiguous()
-        return (many * self.factor)[0].clone()  # a view would keep the whole of it
+        output = (many * self.factor)[0].clone()  # a view would keep the whole of it
+        self.outputs = [each for each in self.outputs if not each.expired()] + [StorageWeakRef(output.untyped_storage())]
+        self.peak_outputs = max(self.peak_outputs, len(self.outputs))
+        return output
 
 
 # --- tied weights ----------------------------------------------------------------------------------------------------
 def tied(at: Any, *, function: str, layout: str = "plain", members: list[int] | None = None, missing: list[int] | None = None) -> Any:
     """broadcast_tied_weight or all_reduce_tied_gradient of inputs value and gradient; what weight and grad hold afterwards."""
     group, takes_part = group_of(members)
-    weight = nn.Parameter(laid_out(at.inputs["value"], layout))
+    weight = nn.Parameter(laid_out(at.inputs["value"].clone(), layout))
     if at.rank not in (missing or ()):
-        weight.grad = laid_out(at.inputs["gradient"], layout)
+        weight.grad = laid_out(at.inputs["gradient"].clone(), layout)
     memory = weight.data_ptr()
     if takes_part:
         with at.phase("tied"):
@@ -250,7 +269,7 @@ def tied(at: Any, *, function: str, layout: str = "plain", members: list[int] | 
 
 def laid_out(memory: torch.Tensor, layout: str) -> torch.Tensor:
     """The same shape with other strides, if the layout says so."""
-    return memory.mT.contiguous().mT if layout == "transposed" else memory.clone()
+    return memory.mT.contiguous().mT if layout == "transposed" else memory
 
 
 def language_model(at: Any, *, schedule: Rows, num_stages: int) -> dict[str, torch.Tensor]:

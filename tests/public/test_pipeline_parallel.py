@@ -162,6 +162,12 @@ def test_gradients_equal_one_process_on_four_ranks(observe):
 
 
 @pytest.mark.law("executor.gradients_equal_one_process")
+def test_run_may_be_called_with_another_number_of_micro_batches(observe):
+    """First with one micro-batch, then with all of them."""
+    execution.judge_values(execution.run(observe, TWO, before=given.one_by_one(2, 1)))
+
+
+@pytest.mark.law("executor.gradients_equal_one_process")
 def test_a_single_rank_is_a_pipeline(observe):
     """One rank, one stage, three micro-batches."""
     execution.judge_values(execution.run(observe, given.schedule_of("F0 F1 B0 F2 B1 B2")))
@@ -204,6 +210,20 @@ def test_chunks_of_one_rank_send_nothing(observe):
 def test_each_boundary_is_crossed_once(observe, schedule):
     """One activation down and one gradient up per micro-batch and boundary."""
     execution.judge_messages(one_f_one_b_on_four(observe) if schedule is FOUR else execution.run(observe, schedule))
+
+
+@pytest.mark.law("executor.each_boundary_is_crossed_once")
+def test_what_is_sent_is_contiguous(observe):
+    """Stages return their output with other strides."""
+    seen = execution.run(observe, TWO, layout="transposed")
+    execution.judge_values(seen)
+    execution.judge_messages(seen)
+
+
+@pytest.mark.law("executor.each_boundary_is_crossed_once")
+def test_gradients_take_the_group_that_is_theirs(observe):
+    """Three ranks, with a group of their own for gradients."""
+    execution.judge_groups(execution.run(observe, REVERSED, members=[0, 1, 2], has_gradient_group=True))
 
 
 @pytest.mark.law("executor.keeps_what_the_schedule_needs")

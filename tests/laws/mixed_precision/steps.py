@@ -73,10 +73,8 @@ def judge_step_gradients(observe: Any, *, policy: str, scale: float | None, **ca
     u, start = unit_roundoff(policy), 0
     for index, size in enumerate(seen.facts(0)["sizes"]):
         part = slice(start, start + size)
-        # The largest error of the tensor: which of its elements is rounded unluckily depends on the order of sums, and so on the device.
         # A gradient comes through at least four products that round one after the other: two of its block, forward and backward.
-        plain_error, derived = np.abs(plain[part] - exact[part]).max(), 4 * u * np.abs(exact[part]).max()
-        allowed = bound(policy, plain_error=plain_error, derived=derived)
+        allowed = bound(policy, plain_error=np.abs(plain[part] - exact[part]), derived=4 * u * np.abs(exact[part]).max())
         hints = Hints(factors={"the scale": scale or 1.0}, suggestion="Which operation runs in fewer bits than the policy says?")
         assert_close(
             ours[part], exact[part], allowed=allowed, what=f"the gradient of parameter {index} of a GPT under {policy}", hints=hints

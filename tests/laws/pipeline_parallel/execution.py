@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 import numpy as np
 
 from grader.errors import CourseError
-from grader.numerics import Hints, assert_close, unit_roundoff
+from grader.numerics import Hints, assert_close, assert_equal, unit_roundoff
 from grader.records import ITEMSIZE, Limits
 from grader.schedules import FORWARD, Action, Schedule, check, depth, from_rows, num_stages_of, simulate, to_rows
 from tests.laws.pipeline_parallel.oracle import Answer, Array, one_process
@@ -32,8 +33,19 @@ def schedule_of(seen: Any) -> Schedule:
     return from_rows(seen.request.parameters["schedule"])
 
 
-def run(observe: Any, schedule: Schedule, *, dtype: str = "float64", members: list[int] | None = None, **case: Any) -> Any:
-    """Execute `schedule`, whose P ranks are all ranks or the `members`; random layers and micro-batches."""
+def run(
+    observe: Any,
+    schedule: Schedule,
+    *,
+    dtype: str = "float64",
+    members: list[int] | None = None,
+    before: Schedule | None = None,
+    **case: Any,
+) -> Any:
+    """Execute `schedule`, whose P ranks are all ranks or the `members`; random layers and micro-batches.
+
+    before: a schedule of fewer micro-batches that the same PipelineStage has run already, with gradients that are thrown away.
+    """
     num_stages, num_ranks = num_stages_of(schedule), len(schedule)
     ranks = members or list(range(num_ranks))
     world_size = max(ranks) + 1
@@ -61,8 +73,9 @@ def run(observe: Any, schedule: Schedule, *, dtype: str = "float64", members: li
             "boundary": [np.zeros(batch[1:], dtype)] * world_size,
         }
 
-    words = case if members is None else case | {"members": members}
-    returns = {"weight": (dtype, (chunks, WIDTH, WIDTH)), "bias": (dtype, (chunks, WIDTH)), "loss": (dtype, ())}
+    words = case | ({} if members is None else {"members": members}) | ({} if before is None else {"before": to_rows(before)})
+    handed = [(dtype, batch if rank == ranks[0] else (0,)) for rank in range(world_size)]
+    returns = {"weight": (dtype, (chunks, WIDTH, WIDTH)), "bias": (dtype, (chunks, WIDTH)), "loss": (dtype, ()), "x": handed}
     return observe("execute", world_size=world_size, inputs=inputs, returns=returns, schedule=to_rows(schedule),
                    num_stages=num_stages, **words)  # fmt: skip
 
@@ -100,6 +113,16 @@ def judge_values(seen: Any) -> None:
             what = f"the gradient of stage {stage}'s {name} on rank {ranks[place]}"
             assert_close(seen.rank(ranks[place])[name][chunk], wanted, allowed=allowed, what=what, hints=hints)
     judge_loss(seen, answer.loss, ranks[(num_stages - 1) % len(ranks)], ROUNDINGS * unit * max(1.0, answer.loss))
+    judge_inputs(seen, ranks[0])
+
+
+def judge_inputs(seen: Any, rank: int) -> None:
+    """The caller's micro-batches are what they were."""
+    assert_equal(seen.rank(rank)["x"], seen.input("x", rank), what="the inputs after run, which are the caller's")
+    if marked := seen.facts(rank)["marked_inputs"]:
+        raise broken(f"After run, input {marked[0]} on rank {rank} requires a gradient.", "Expected: inputs as they were.",
+                     "Nobody waits for the gradient of an input of stage 0.",
+                     "Only what was received becomes a leaf that requires a gradient.")  # fmt: skip
 
 
 def unit_of(seen: Any) -> float:
@@ -173,6 +196,11 @@ def judge_messages(seen: Any) -> None:
     boundary_bytes = boundary.size * ITEMSIZE[str(boundary.dtype)]
     for place, actions in enumerate(schedule):
         rank = ranks[place]
+        strided = [event for event in seen.wire.calls(rank) if event.op == "send" and event.facts.get("strided")]
+        if strided:
+            at = strided[0].at
+            raise broken(f"Rank {rank} sends a tensor that isn't contiguous ({at}).", "Expected: contiguous.",
+                         "A stage may return any layout; NCCL refuses it, gloo may take other elements.", "tensor.contiguous()")  # fmt: skip
         others = seen.wire.operations(rank) - {"send", "recv"}
         if others:
             raise broken(f"Rank {rank} calls {', '.join(sorted(others))}.", "Expected: sends and receives only.",
@@ -192,13 +220,23 @@ def judge_messages(seen: Any) -> None:
 
 
 def judge_groups(seen: Any) -> None:
-    """Everything travels among the members, through the group that was given."""
-    members = tuple(ranks_of(seen))
-    for rank in members:
+    """Everything travels among the members, through the groups that were given: activations through one, gradients through the other."""
+    members, schedule = tuple(ranks_of(seen)), schedule_of(seen)
+    last = seen.request.parameters["num_stages"] - 1
+    for rank, actions in zip(members, schedule, strict=True):
         for event in seen.wire.calls(rank):
             if tuple(event.group) != members:
                 raise broken(f"Rank {rank} calls {event.op} in the group of ranks {list(event.group)}.", f"Expected: {list(members)}.",
                              "The group that was given is not used.", "Pass group=, and name peers within the group.")  # fmt: skip
+        sends = Counter(str(event.facts.get("group")) for event in seen.wire.calls(rank) if event.op == "send")
+        num_down = sum(kind == FORWARD and stage < last for kind, stage, _ in actions)
+        num_up = sum(kind != FORWARD and stage > 0 for kind, stage, _ in actions)
+        wanted = sorted(count for count in (num_down, num_up) if count)
+        if sorted(sends.values()) != wanted:
+            counts = " and ".join(map(str, sends.values()))
+            raise broken(f"Rank {rank} sends {counts} messages through {len(sends)} group(s).",
+                         f"Expected: {num_down} activations through group, {num_up} gradients through gradient_group.",
+                         "With NCCL the two would stand in each other's way.", "Send gradients with group=gradient_group.")  # fmt: skip
 
 
 # --- memory ----------------------------------------------------------------------------------------------------------
@@ -254,6 +292,12 @@ def run_heavy(observe: Any, schedule: Schedule, **case: Any) -> Any:
 def judge_heavy(seen: Any) -> None:
     """It came to its end within the memory, with the right gradients: the output is x times all factors."""
     seen.require()
+    for rank, actions in enumerate(schedule_of(seen)):
+        # One for each in flight, one for each that a send has not let go yet, and the one that is being made.
+        got, allowed = seen.facts(rank)["peak_outputs"], 2 * depth(actions) + 1
+        if got > allowed:
+            raise broken(f"On rank {rank}, {got} outputs of its stage are in memory at once.", f"Allowed: {allowed}.",
+                         "An output is kept after its micro-batch's backward.", "Keep nothing of a micro-batch that is done.")  # fmt: skip
     x, target = np.asarray(seen.input("x", 0), np.float64), np.asarray(seen.input("target", seen.world_size - 1), np.float64)
     factors = [float(seen.input("factor", rank)) for rank in range(seen.world_size)]
     output = x * math.prod(factors)
