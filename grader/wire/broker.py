@@ -76,7 +76,7 @@ class Broker:
         while not self._is_over():
             self._await_writable()
             news = self._selector.select(0)
-            talkative = [seat for seat in self._seats if seat.channel.has_more and not seat.channel.is_closed]
+            talkative = [seat for seat in self._seats if seat.channel.has_more]
             if not news and not talkative:
                 self._umpire.settle(lambda: bool(self._selector.select(0)))
                 if self._is_over():

@@ -68,8 +68,8 @@ class Channel(Generic[Admitted]):
 
     @property
     def has_more(self) -> bool:
-        """Bytes that were read ahead and not yet looked at: the socket won't call for them."""
-        return bool(self._ahead)
+        """Bytes that were read ahead and not yet looked at: the socket won't call for them. Of a closed line nobody will look at any."""
+        return bool(self._ahead) and not self.is_closed
 
     def _fill(self) -> bool:
         """Read on until a frame is whole (True) or nothing more is there (False)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from grader.records import GiB, Outcome, TensorSpec
 from grader.wire.calls import COLLECTIVES, MESSAGES, STORE
+from grader.wire.channel import Channel, Purse
 from grader.wire.words import Malformed, read_word
 from tests.grader.wire.launch import request_for
 from tests.grader.wire.puppets import frame, lying_frame, operation, play
@@ -117,6 +119,19 @@ def test_a_lie_is_told_in_one_sentence(script: bytes, says: str) -> None:
     fault = play([script, b""]).fault
     assert fault is not None and (fault.kind, fault.rank) == ("malformed", 0)
     assert fault.sentence.startswith("rank 0 ") and says in fault.sentence
+
+
+def test_a_line_that_was_closed_has_nothing_more() -> None:
+    """What stands behind a lie is never looked at; a broker that waited for it would turn for ever beside a rank that lives."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(lying_frame(b"{}", b"", 2**31, 0) + frame({"begun": True}))
+        channel = Channel(ours, lambda header, body_bytes: None, Purse())
+        with pytest.raises(Malformed):
+            list(channel.read())
+        assert channel.has_more
+        channel.is_closed = True
+        assert not channel.has_more
 
 
 def test_a_rank_that_talks_for_ever_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
