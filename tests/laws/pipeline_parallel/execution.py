@@ -200,7 +200,7 @@ def judge_messages(seen: Any) -> None:
         if strided:
             at = strided[0].at
             raise broken(f"Rank {rank} sends a tensor that isn't contiguous ({at}).", "Expected: contiguous.",
-                         "A stage may return any layout; NCCL refuses it, gloo may take other elements.", "tensor.contiguous()")  # fmt: skip
+                         "A stage may return any strides; NCCL refuses it, gloo may take others.", "tensor.contiguous()")  # fmt: skip
         others = seen.wire.operations(rank) - {"send", "recv"}
         if others:
             raise broken(f"Rank {rank} calls {', '.join(sorted(others))}.", "Expected: sends and receives only.",
