@@ -14,7 +14,12 @@
     found = []
     if run.precision in log.hardware.peak_flops_per_s and not hfu(run, log.hardware, causal=True) < 1:
         found.append(Violation(run.name, "mfu", "too good"))
-    parameters = sum(p.numel() for p in meta_model(run.config).parameters())
+    import torch
+
+    from lm.gpt import GPT
+
+    with torch.device("meta"):
+        parameters = sum(p.numel() for p in GPT(run.config).parameters())
     shards = run.world_size if run.data_parallel == "torch_fsdp2" else 1
     if run.peak_bytes * shards < 16 * parameters or 0 < log.memory_bytes < run.peak_bytes:
         found.append(Violation(run.name, "memory", "too little or too much"))
@@ -26,13 +31,4 @@
     if not alone and min(took) * log.hardware.link_bytes_per_s < run.all_reduce_bytes and log.hardware.link_bytes_per_s > 0:
         found.append(Violation(run.name, "link", "too fast"))
     return found
-
-
-def meta_model(config):
-    import torch
-
-    from lm.gpt import GPT
-
-    with torch.device("meta"):
-        return GPT(config)
 # endregion
