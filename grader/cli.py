@@ -80,7 +80,7 @@ JOBS = click.option(
 
 @commands.command()
 @ASSIGNMENT
-@click.option("--submission", type=click.Path(path_type=Path), default=Path("starter"), show_default=True, help="The folder to grade.")
+@click.option("--submission", type=click.Path(path_type=Path), default=Path("starter"), show_default=True, help="What to grade.")
 @click.option("--profile", type=click.Choice(["cpu", "gpu"]), default="cpu", show_default=True, help="gpu judges on GPUs as well.")
 @OUT
 @click.option("--replay", is_flag=True, help="Judge what the run folder has stored; start no rank.")
@@ -135,7 +135,7 @@ def selfcheck(wanted: tuple[str, ...], full: bool, sample: int, per_law: int | N
     """Prove the course: solutions earn everything, the starter nothing, and every mutant is caught."""
     from grader.selfcheck import Sample, Several, prove, table
 
-    course, assignments = _course(wanted)
+    course, assignments = _instructors(wanted, "selfcheck")
     page = _page()
     proof = prove(
         course,
@@ -160,7 +160,7 @@ def mutants(wanted: tuple[str, ...], full: bool, keyword: str, jobs: int) -> int
     """Grade every wrong answer: is it caught, by the law that it names, with the word that it names?"""
     from grader.selfcheck import Several, try_mutants
 
-    course, assignments = _course(wanted)
+    course, assignments = _instructors(wanted, "mutants")
     page = _page()
     crew = Several(_graded_together, course, jobs)
     trials = try_mutants(course, assignments, crew, full=full, only=keyword, progress=_told(page))
@@ -181,8 +181,42 @@ def starter() -> int:
     """Write starter/ anew from solutions/."""
     from grader.starter import regenerate
 
-    changed = regenerate(_course(())[0])
+    changed = regenerate(_instructors((), "starter")[0])
     click.echo("\n".join(changed) or "starter/ is up to date.")
+    return 0
+
+
+@commands.command()
+@ASSIGNMENT
+@click.option("--out", type=click.Path(path_type=Path), default=Path("dist"), show_default=True, help="The folder for what is made.")
+@click.option("--url", default="", metavar="URL", help="Where the archive will lie, for the notebooks.")
+@click.option("--gradescope", is_flag=True, help="Uploads for Gradescope too. They hold hidden cases: never for students.")
+@click.option("--scan", type=click.Path(path_type=Path, exists=True), default=None, help="Make nothing; look for leaks in this.")
+@with_blame
+def release(wanted: tuple[str, ...], out: Path, url: str, gradescope: bool, scan: Path | None) -> int:
+    """Build the students' bundle, once nothing in it tells an answer."""
+    from grader.release import leaks_in, require_instructors, write
+
+    course, assignments = _course(wanted)
+    require_instructors(course, "release")
+    if scan is not None:
+        leaks = leaks_in(course, scan)
+        click.echo("\n".join(map(str, leaks)) or f"Nothing of what must not leave is in {scan}.")
+        return EXIT_COURSE if leaks else 0
+    for sentence in write(course, out, url, assignments if gradescope else ()):
+        click.echo(sentence)
+    return 0
+
+
+@commands.command()
+@click.argument("source", metavar="FROM", type=click.Path(path_type=Path))
+@with_blame
+def upgrade(source: Path) -> int:
+    """Take a newer release of the course; what you wrote stays."""
+    from grader.release import upgrade as take
+
+    done = take(_course(())[0].root, source)
+    click.echo("\n".join(done.sentences()) if done else "This is that release already.")
     return 0
 
 
@@ -236,6 +270,14 @@ def _gpu_stage(course: Course, report: Report, submission: Path, out: Path, keyw
         )
     write_all(report, out)
     return report
+
+
+def _instructors(wanted: tuple[str, ...], command: str) -> tuple[Course, tuple[Assignment, ...]]:
+    from grader.release import require_instructors
+
+    course, assignments = _course(wanted)
+    require_instructors(course, command)
+    return course, assignments
 
 
 def _page() -> Page:
