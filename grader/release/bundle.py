@@ -107,10 +107,12 @@ def _allowed(root: Path, assignments: Iterable[Assignment]) -> Iterator[str]:
     for each in assignments:
         for pattern in table["assignment"]:
             yield from _matching(root, pattern.format(name=each.name))
+        for pattern in table["assignment_if_there"]:
+            yield from _matching(root, pattern.format(name=each.name), must_be=False)
 
 
-def _matching(root: Path, pattern: str) -> Iterator[str]:
-    found = False
+def _matching(root: Path, pattern: str, must_be: bool = True) -> Iterator[str]:
+    found = not must_be
     for path in sorted(root.glob(pattern)):
         if path.is_dir() or any(part in LITTER or part.endswith(LITTER) for part in path.parts):
             continue

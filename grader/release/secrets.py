@@ -24,10 +24,11 @@ from grader.starter import build
 LINE_LEAST = 12  # characters that are left of a line; below that everybody writes the same
 WORDS_LEAST = 2
 HIDDEN_LEAST = 24  # of a hidden test file, whose short lines are what tests are made of
-OVERLAY_LEAST = 40  # of a wrong or unusual answer, which is made of what every answer is made of
+OVERLAY_LEAST = 44  # of a wrong or unusual answer, which is made of what every answer is made of
 NAME_WORDS_LEAST = 3  # of a mutant's file name
 DIGITS_LEAST = 5  # of a number that nobody writes by chance
 
+IMPORT = re.compile(r"\s*(from [\w.]+ )?import ")  # tells nothing
 UNSAID = re.compile(r"[\s\\\"'`>]+")  # what a copy may lose or gain: layout, quotes, escapes
 NUMBER = re.compile(r"(?<![\w.])\d[\d_]*(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.])")
 
@@ -55,7 +56,7 @@ class Secrets:
         before = ""
         for line in lines:
             text = reduced(line)
-            if len(text) < least or text in open_lines or len(re.findall(r"\w+", line)) < WORDS_LEAST:
+            if len(text) < least or text in open_lines or IMPORT.match(line) or len(re.findall(r"\w+", line)) < WORDS_LEAST:
                 before = before if not text else ""
                 continue
             self.lines.setdefault(text, Secret(text, what))
@@ -138,6 +139,7 @@ def _add_numbers(secrets: Secrets, course: Course, left_out: dict[str, str], shi
     texts = {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in (root / "tests" / "hidden").glob("*.py")}
     open_numbers = {number for text in shipped.values() for number in numbers(text)}
     open_numbers |= {number for line in _lines((root / "tests" / "public").glob("*.py")) for number in numbers(line)}
+    open_numbers |= {number for content in build(course).values() for number in numbers(content.decode("utf-8"))}
     for name, text in (texts | left_out).items():
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Constant) and type(node.value) in (int, float):
@@ -148,11 +150,12 @@ def _add_numbers(secrets: Secrets, course: Course, left_out: dict[str, str], shi
 def numbers(text: str) -> set[str]:
     """The numbers in a text that nobody writes by chance, in one spelling. Round ones are written by everybody."""
     found = (match.group().replace("_", "") for match in NUMBER.finditer(text))
-    return {number for number in found if len(re.sub(r"e.*|\D", "", number).strip("0")) >= DIGITS_LEAST and not _is_power_of_two(number)}
+    return {number for number in found if len(re.sub(r"e.*|\D", "", number).strip("0")) >= DIGITS_LEAST and not _is_round(number)}
 
 
-def _is_power_of_two(number: str) -> bool:
-    return number.isdigit() and int(number) & (int(number) - 1) == 0
+def _is_round(number: str) -> bool:
+    """A power of two, or one beside it."""
+    return number.isdigit() and any(near & (near - 1) == 0 for near in (int(number), int(number) - 1, int(number) + 1))
 
 
 def _forget_what_is_open(secrets: Secrets, course: Course) -> None:

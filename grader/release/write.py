@@ -48,11 +48,11 @@ def leaks_in(course: Course, path: Path) -> list[Leak]:
         return scan({path.name: path.read_bytes()}, bundle.secrets)
     found = {each.relative_to(path).as_posix(): each for each in sorted(path.rglob("*")) if each.is_file() and not each.is_symlink()}
     files = {name: each.read_bytes() for name, each in found.items() if not name.startswith((".git/", ".venv/"))}
-    return scan(files, bundle.secrets, allowed=bundle.files.keys()) + scan(_history(path), bundle.secrets)
+    return scan(files, bundle.secrets, allowed=bundle.files.keys()) + scan(_history(path, set(bundle.files.values())), bundle.secrets)
 
 
-def _history(path: Path) -> dict[str, bytes]:
-    """Every object of the repository at `path`, reachable or not, by its hash."""
+def _history(path: Path, known: set[bytes]) -> dict[str, bytes]:
+    """Every object of the repository at `path`, reachable or not, by its hash; files that a release has today aside."""
     if not (path / ".git").exists():
         return {}
     git = ["git", "-C", str(path), "-c", "core.fsmonitor=false", "cat-file", "--batch", "--batch-all-objects"]
@@ -65,7 +65,8 @@ def _history(path: Path) -> dict[str, bytes]:
         head, _, rest = rest.partition(b"\n")
         name, kind, size = head.decode().split()
         content, rest = rest[: int(size)], rest[int(size) + 1 :]
-        objects[f".git/{kind}/{name}"] = content
+        if content not in known:
+            objects[f".git/{kind}/{name}"] = content
     return objects
 
 
