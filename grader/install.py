@@ -25,7 +25,6 @@ EXTRAS = "lm,dev" if (ROOT / "tests/grader").is_dir() else "lm"  # students get 
 NEEDED_BYTES = {"linux-cpu": 3 * GB, "linux-nvidia": 12 * GB, "macos": 3 * GB}  # .venv and, while it is made, pip's downloads
 STAMP = "installed.json"  # written last: everything that it names is there
 UNFINISHED = "unfinished"  # there while .venv is being changed; found at the start, it tells of a run that was killed
-
 CALLER, COURSE, MACHINE = 2, 3, 4  # exit codes of the grader, by who can mend it
 
 # What pip's last words mean: who can mend it, what was seen, what to try. The first that matches is told.

@@ -6,6 +6,7 @@ from grader.course import Course
 from grader.records import Assignment
 from grader.release.archives import zip_of
 from grader.release.bundle import Bundle
+from grader.release.laws import reached
 from grader.release.texts import render
 
 SCRIPTS = ("setup.sh", "run_autograder")
@@ -14,8 +15,6 @@ ROOMS = (
     "tests/probes/{name}.py",
     "tests/public/test_{name}.py",
     "tests/hidden/test_{name}.py",
-    "tests/laws/{name}/*.py",
-    "tests/laws/*.py",
 )
 LEFT_HERE = ("notebooks/", ".github/", ".devcontainer/", "assignments/", "starter/", "tests/")
 
@@ -28,6 +27,8 @@ def autograder_of(course: Course, bundle: Bundle, assignment: Assignment) -> byt
     for pattern in ROOMS:
         for path in sorted(root.glob(pattern.format(name=assignment.name))):
             files[path.relative_to(root).as_posix()] = path.read_bytes()
+    cases = [root / path for path in files if path.startswith(("tests/public/", "tests/hidden/"))]
+    files |= {path: text.encode() for path, text in reached(root, cases)[0].items()}
     for script in SCRIPTS:
         files[script] = render(f"{script}.j2", assignment=assignment).encode()
     return zip_of(files, executable=SCRIPTS)

@@ -10,7 +10,7 @@ from grader.course import Course
 from grader.errors import CourseError, UsageError
 from grader.records import Assignment
 from grader.release.archives import tar_gz
-from grader.release.bundle import bundle_of, leaks_of
+from grader.release.bundle import Bundle, bundle_of, leaks_of
 from grader.release.gradescope import autograder_of
 from grader.release.leaks import Leak, scan
 from grader.report.files import PRIVATE, PUBLIC, write_bytes
@@ -41,9 +41,9 @@ def write(course: Course, out: Path, url: str = "", autograders: Sequence[Assign
         yield f"{path}: with hidden cases. For Gradescope, and for nobody else."
 
 
-def leaks_in(course: Course, path: Path) -> list[Leak]:
+def leaks_in(course: Course, path: Path, bundle: Bundle | None = None) -> list[Leak]:
     """What must not leave and is in `path`: an unpacked bundle, a clone with its history, an archive, a single file."""
-    bundle = bundle_of(course)
+    bundle = bundle or bundle_of(course)
     if path.is_file():
         return scan({path.name: path.read_bytes()}, bundle.secrets)
     found = {each.relative_to(path).as_posix(): each for each in sorted(path.rglob("*")) if each.is_file() and not each.is_symlink()}

@@ -141,9 +141,9 @@ def test_history_is_read_too(course: Course, bundle: Bundle, tmp_path: Path, unp
     git("init", "-q")
     git("add", ".")
     git("commit", "-q", "-m", "the bundle")
-    assert leaks_in(course, clone) == []
+    assert leaks_in(course, clone, bundle) == []
     (clone / "LICENSE").write_text(line_of(bundle, SOLUTION))
     git("commit", "-q", "-am", "oops")
     (clone / "LICENSE").write_bytes(bundle.files["LICENSE"])
     git("commit", "-q", "-am", f"mend: {line_of(bundle, HIDDEN)}")
-    assert {leak.path.split("/")[1] for leak in leaks_in(course, clone)} == {"blob", "commit"}
+    assert {leak.path.split("/")[1] for leak in leaks_in(course, clone, bundle)} == {"blob", "commit"}
