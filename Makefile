@@ -81,9 +81,11 @@ soak: $(STAMP) ## grade TIMES times, half of them on a busy machine; kill the gr
 	@$(PY) -m tests.soak.killed --times $(TIMES)
 
 gpusoak: $(STAMP) ## solutions and sampled mutants on this machine's GPUs; nothing may be left there
+	$(OURS)
 	@$(PY) -m tests.soak.gpu_profile --steps cpu,trial,gpu,mutants,user --out .grade/gpusoak $(CHOICE)
 
 sanitize: $(STAMP) ## the kernels of SUBMISSION under compute-sanitizer (needs a GPU and CUDA's toolkit)
+	$(OURS)
 	@$(PY) -m tests.soak.sanitize --submission "$(SUBMISSION)"
 
 bench: $(STAMP) ## measure a check beside torch.multiprocessing.spawn, in one run
