@@ -1,6 +1,6 @@
 # One command for a student: make grade. All the others: make help.
 .DEFAULT_GOAL := help
-.PHONY: help setup grade gpu watch test check selfcheck starter mutants exploits soak gpusoak sanitize bench report data release site FORCE
+.PHONY: help setup grade gpu watch test check selfcheck starter mutants exploits soak gpusoak sanitize bench report data release upgrade site FORCE
 
 # Given on the command line only: a variable K or OUT of the shell is somebody else's.
 A          =
@@ -8,6 +8,7 @@ SUBMISSION = starter
 PROFILE    = cpu
 OUT        = .grade/latest
 K          =
+FROM       =
 TIMES      = 50
 
 # The first Python that the course runs on; looked for only when .venv has to be made.
@@ -18,6 +19,8 @@ PY     := .venv/bin/python
 STAMP  := .venv/installed.json
 CHOICE  = $(foreach name,$(A),--assignment "$(name)")
 ONLY    = $(if $(K),-k "$(K)")
+# The first line of a recipe that needs what students do not get.
+OURS    = $(if $(wildcard tests/grader),,@echo "make $@ belongs to the instructor's repository: what it needs is not in yours." >&2; exit 2)
 NOT_YET = @echo "not yet: $(1)"; exit 2
 
 help: ## this table
@@ -25,7 +28,7 @@ help: ## this table
 	@echo
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
 	@echo
-	@echo '  A           assignments by name or number; all if empty      SUBMISSION  the folder to grade'
+	@echo '  A           assignments by name or number; all if empty      SUBMISSION  what to grade'
 	@echo '  PROFILE     gpu judges the same laws on GPUs as well         OUT         where the report is written'
 	@echo '  K           only tests whose name contains this              PYTHON      which Python makes .venv'
 	@echo '  TIMES       how often soak grades and kills; 50'
@@ -49,9 +52,11 @@ watch: ## grade again whenever a file is saved
 	$(call NOT_YET,grading again whenever a file is saved)
 
 test: $(STAMP) ## the project's own tests
+	$(OURS)
 	@$(PY) -m pytest $(ONLY)
 
 check: $(STAMP) ## lint, strict types, layers of the grader
+	$(OURS)
 	@failed=0; \
 	echo 'ruff:' && $(PY) -m ruff check . || failed=1; \
 	echo 'mypy:' && $(PY) -m mypy || failed=1; \
@@ -71,16 +76,20 @@ exploits: ## run dishonest submissions
 	$(call NOT_YET,running dishonest submissions)
 
 soak: $(STAMP) ## grade TIMES times, half of them on a busy machine; kill the grader TIMES times
+	$(OURS)
 	@$(PY) -m tests.soak.grading --times $(TIMES) $(CHOICE)
 	@$(PY) -m tests.soak.killed --times $(TIMES)
 
 gpusoak: $(STAMP) ## solutions and sampled mutants on this machine's GPUs; nothing may be left there
+	$(OURS)
 	@$(PY) -m tests.soak.gpu_profile --steps cpu,trial,gpu,mutants,user --out .grade/gpusoak $(CHOICE)
 
 sanitize: $(STAMP) ## the kernels of SUBMISSION under compute-sanitizer (needs a GPU and CUDA's toolkit)
+	$(OURS)
 	@$(PY) -m tests.soak.sanitize --submission "$(SUBMISSION)"
 
 bench: $(STAMP) ## measure a check beside torch.multiprocessing.spawn, in one run
+	$(OURS)
 	@$(PY) -m pytest tests/benchmarks --benchmark-only $(ONLY)
 
 report: $(STAMP) ## the milestone: climb the ladder with SUBMISSION's pieces; log, notebook and page
@@ -89,8 +98,11 @@ report: $(STAMP) ## the milestone: climb the ladder with SUBMISSION's pieces; lo
 data: $(STAMP) ## prepare the embedded corpus and its tokenizer
 	@$(PY) -m datasets.prepare
 
-release: ## build the students' bundle
-	$(call NOT_YET,building the students' bundle)
+release: $(STAMP) ## build the students' bundle in dist/
+	@$(PY) -m grader.cli release
+
+upgrade: $(STAMP) ## take a newer release: make upgrade FROM=its archive
+	@$(PY) -m grader.cli upgrade "$(FROM)"
 
 site: ## build the course's pages
 	$(call NOT_YET,building the course's pages)

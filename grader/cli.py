@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from grader.devices import num_cores
-from grader.errors import CourseError, MachineError, UsageError
+from grader.errors import UsageError
+from grader.exits import EXIT_CALLER, EXIT_COURSE, EXIT_INTERRUPTED, EXIT_MACHINE, LATEST, with_blame
 
 if TYPE_CHECKING:
     from grader.course import Course
     from grader.records import Assignment, Report
     from grader.report.page import Page
     from grader.selfcheck import GradeOne, Progress
-
-EXIT_LAW_FAILED, EXIT_CALLER, EXIT_COURSE, EXIT_MACHINE, EXIT_INTERRUPTED = 1, 2, 3, 4, 130
-LATEST = Path(".grade/latest")
-Command = Callable[..., int]
 
 
 def main() -> NoReturn:
@@ -37,25 +33,6 @@ def main() -> NoReturn:
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def with_blame(command: Command) -> Command:
-    """Turn whatever `command` raises into one sentence on stderr and the exit code of whoever is to blame."""
-
-    @functools.wraps(command)
-    def guarded(*arguments: Any, **options: Any) -> int:
-        try:
-            return command(*arguments, **options)
-        except UsageError as error:
-            return _said(str(error), EXIT_CALLER)
-        except CourseError as error:
-            return _said(f"The course is wrong, not you. {error}", EXIT_COURSE)
-        except MachineError as error:
-            return _said(f"The machine is at fault, not you. {error}", EXIT_MACHINE)
-        except KeyboardInterrupt:
-            return _said("Interrupted before there was anything to report.", EXIT_INTERRUPTED)
-        except Exception as error:
-            return _crashed(error, options.get("out") or LATEST)
-
-    return guarded
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -76,7 +53,7 @@ JOBS = click.option(
 
 @commands.command()
 @ASSIGNMENT
-@click.option("--submission", type=click.Path(path_type=Path), default=Path("starter"), show_default=True, help="The folder to grade.")
+@click.option("--submission", type=click.Path(path_type=Path), default=Path("starter"), show_default=True, help="What to grade.")
 @click.option("--profile", type=click.Choice(["cpu", "gpu"]), default="cpu", show_default=True, help="gpu judges on GPUs as well.")
 @OUT
 @click.option("--replay", is_flag=True, help="Judge what the run folder has stored; start no rank.")
@@ -131,7 +108,7 @@ def selfcheck(wanted: tuple[str, ...], full: bool, sample: int, per_law: int | N
     """Prove the course: solutions earn everything, the starter nothing, and every mutant is caught."""
     from grader.selfcheck import Sample, Several, prove, table
 
-    course, assignments = _course(wanted)
+    course, assignments = _instructors(wanted, "selfcheck")
     page = _page()
     proof = prove(
         course,
@@ -156,7 +133,7 @@ def mutants(wanted: tuple[str, ...], full: bool, keyword: str, jobs: int) -> int
     """Grade every wrong answer: is it caught, by the law that it names, with the word that it names?"""
     from grader.selfcheck import Several, try_mutants
 
-    course, assignments = _course(wanted)
+    course, assignments = _instructors(wanted, "mutants")
     page = _page()
     crew = Several(_graded_together, course, jobs)
     trials = try_mutants(course, assignments, crew, full=full, only=keyword, progress=_told(page))
@@ -177,8 +154,42 @@ def starter() -> int:
     """Write starter/ anew from solutions/."""
     from grader.starter import regenerate
 
-    changed = regenerate(_course(())[0])
+    changed = regenerate(_instructors((), "starter")[0])
     click.echo("\n".join(changed) or "starter/ is up to date.")
+    return 0
+
+
+@commands.command()
+@ASSIGNMENT
+@click.option("--out", type=click.Path(path_type=Path), default=Path("dist"), show_default=True, help="The folder for what is made.")
+@click.option("--url", default="", metavar="URL", help="Where the archive will lie, for the notebooks.")
+@click.option("--gradescope", is_flag=True, help="Uploads for Gradescope too. They hold hidden cases: never for students.")
+@click.option("--scan", type=click.Path(path_type=Path, exists=True), default=None, help="Make nothing; look for leaks in this.")
+@with_blame
+def release(wanted: tuple[str, ...], out: Path, url: str, gradescope: bool, scan: Path | None) -> int:
+    """Build the students' bundle, once nothing in it tells an answer."""
+    from grader.release import leaks_in, require_instructors, write
+
+    course, assignments = _course(wanted)
+    require_instructors(course, "release")
+    if scan is not None:
+        leaks = leaks_in(course, scan)
+        click.echo("\n".join(map(str, leaks)) or f"Nothing of what must not leave is in {scan}.")
+        return EXIT_COURSE if leaks else 0
+    for sentence in write(course, out, url, assignments if gradescope else ()):
+        click.echo(sentence)
+    return 0
+
+
+@commands.command()
+@click.argument("source", metavar="FROM", type=click.Path(path_type=Path))
+@with_blame
+def upgrade(source: Path) -> int:
+    """Take a newer release of the course; what you wrote stays."""
+    from grader.release import upgrade as take
+
+    done = take(_course(())[0].root, source)
+    click.echo("\n".join(done.sentences()) if done else "This is that release already.")
     return 0
 
 
@@ -234,6 +245,14 @@ def _gpu_stage(course: Course, report: Report, submission: Path, out: Path, keyw
     return report
 
 
+def _instructors(wanted: tuple[str, ...], command: str) -> tuple[Course, tuple[Assignment, ...]]:
+    from grader.release import require_instructors
+
+    course, assignments = _course(wanted)
+    require_instructors(course, command)
+    return course, assignments
+
+
 def _page() -> Page:
     from grader.report.page import Page
 
@@ -260,27 +279,6 @@ def _graded_together(course: Course) -> Iterator[GradeOne]:
             return report
 
         yield grade_one
-
-
-def _said(sentence: str, status: int) -> int:
-    click.echo(sentence, err=True)
-    return status
-
-
-def _crashed(error: Exception, out: Path) -> int:
-    """A fault of ours that nobody foresaw: one sentence here, everything in a file."""
-    import traceback
-
-    status = EXIT_MACHINE if isinstance(error, OSError | MemoryError) else EXIT_COURSE
-    account = "".join(traceback.format_exception(error))
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "crash.txt").write_text(account, encoding="utf-8")
-        where = f"The whole account is in {out / 'crash.txt'}; please send it to whoever keeps the course."
-    except OSError:
-        where = account
-    blame = "The machine" if status == EXIT_MACHINE else "The grader"
-    return _said(f"{blame} is at fault, not you: {type(error).__name__}: {error}\n{where}", status)
 
 
 if __name__ == "__main__":

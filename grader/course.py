@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import itertools
+import json
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -72,6 +74,18 @@ class Course:
     def handout(self, assignment: Assignment) -> Path:
         """The handout of `assignment`; it may not exist yet."""
         return self.root / "assignments" / assignment.name / "handout.md"
+
+
+def edited_given(root: Path) -> tuple[str, ...]:
+    """In what students get: a note if the given code that grading uses is not what was released."""
+    try:
+        sums = json.loads((root / "release.json").read_text(encoding="utf-8"))["files"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ()
+    given = sorted(path for path in sums if path.startswith("starter/lm/"))
+    contents = {path: (root / path).read_bytes().replace(b"\r\n", b"\n") if (root / path).is_file() else b"" for path in given}
+    edited = [path for path in given if hashlib.sha256(contents[path]).hexdigest() != sums[path]]
+    return (f"{' and '.join(edited)} was edited: what counts is graded with the course's own copy.",) if edited else ()
 
 
 def find_root(start: Path | None = None) -> Path:

@@ -21,10 +21,10 @@ ROOT = Path(__file__).resolve().parent.parent
 OLDEST, NEWEST = (3, 11), (3, 13)
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # PyTorch's own; the place of Linux builds without CUDA
 GB = 10**9
+EXTRAS = "lm,dev" if (ROOT / "tests/grader").is_dir() else "lm"  # students get no tests of the grader
 NEEDED_BYTES = {"linux-cpu": 3 * GB, "linux-nvidia": 12 * GB, "macos": 3 * GB}  # .venv and, while it is made, pip's downloads
 STAMP = "installed.json"  # written last: everything that it names is there
 UNFINISHED = "unfinished"  # there while .venv is being changed; found at the start, it tells of a run that was killed
-
 CALLER, COURSE, MACHINE = 2, 3, 4  # exit codes of the grader, by who can mend it
 
 # What pip's last words mean: who can mend it, what was seen, what to try. The first that matches is told.
@@ -229,7 +229,7 @@ def fill_venv(venv: Path, root: Path, name: str) -> None:
         if not known and (said := pip(venv, constraints, "--extra-index-url", CPU_INDEX, *alone)):
             raise explain(said)
     print("Installing the grader and what it needs ...", flush=True)
-    for arguments in (["--no-deps", "setuptools"], ["--no-build-isolation", "-e", f"{root}[lm,dev]"]):
+    for arguments in (["--no-deps", "setuptools"], ["--no-build-isolation", "-e", f"{root}[{EXTRAS}]"]):
         if said := pip(venv, constraints, *arguments):
             raise explain(said)
 

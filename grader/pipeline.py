@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from importlib import metadata
 from pathlib import Path
 
-from grader.course import Course, find_root, load
+from grader.course import Course, edited_given, find_root, load
 from grader.devices import num_cores
 from grader.intake import intake
 from grader.judge.ports import Progress
@@ -57,14 +57,16 @@ def grade(
         observer = opened.enter_context(taken_in(submission_path, assignments, runs))
         judged = judge(course.root, assignments, observer, origin=str(submission_path), laws=laws, keyword=keyword, progress=progress,
                        looks_ahead=not (until_failed or runs.replay) and num_cores() > 1, until_failed=until_failed)  # fmt: skip
-    report = compose(submission_path, assignments, observer, judged, time.monotonic() - began_s)
+    report = compose(submission_path, assignments, observer, judged, time.monotonic() - began_s, edited_given(course.root))
     if out is not None:
         write_all(report, out)
         write(out / "judge.log", judged.log, PRIVATE)
     return report
 
 
-def compose(path: Path, assignments: Sequence[Assignment], observer: Observer, judged: Judged, wall_s: float) -> Report:
+def compose(
+    path: Path, assignments: Sequence[Assignment], observer: Observer, judged: Judged, wall_s: float, notes: Sequence[str] = ()
+) -> Report:
     """The one record that every output is rendered from."""
     marks = score(assignments, judged.verdicts)
     submissions = observer.submissions
@@ -76,7 +78,7 @@ def compose(path: Path, assignments: Sequence[Assignment], observer: Observer, j
         possible=sum(mark.possible for mark in marks),
         provisional=is_provisional(assignments, marks, judged.has_hidden),
         assignments=marks,
-        notes=tuple(dict.fromkeys(note for submission in submissions.values() for note in submission.notes)),
+        notes=tuple(dict.fromkeys([*notes, *(note for submission in submissions.values() for note in submission.notes)])),
         environment=environment(),
         isolation=ISOLATION,
         wall_s=wall_s,

@@ -159,9 +159,14 @@ def debug_command(key: str, run_folder: Path) -> str:
     return f".venv/bin/grader debug {key[:12]}{where}"
 
 
+def given_room(root: Path) -> Path:
+    """Where the grader's own copy of `lm` is: beside the solutions, or in what students get beside the starter."""
+    return next((path for room in ("solutions", "starter") if (path := root / room / "lm").is_dir()), root / "solutions" / "lm")
+
+
 def given_code(root: Path, run_folder: Path) -> Path:
     """A folder with the grader's own copy of `lm`: beside it no solution could be imported, and a student's edits change nothing."""
-    source = root / "solutions" / "lm"
+    source = given_room(root)
     given = run_folder / f"given-{digest(*(path.read_bytes() for path in sorted(source.rglob('*.py'))))[:12]}"
     if not given.exists():
         partial = run_folder / f".given-{os.getpid()}"
@@ -174,7 +179,7 @@ def given_code(root: Path, run_folder: Path) -> Path:
 
 def environment_hash(root: Path) -> str:
     """The code that runs beside and around a submission, and the versions it runs on."""
-    rooms = [*(GRADER / room for room in ("worker", "wire", "ranks", "observe")), root / "solutions" / "lm"]
+    rooms = [*(GRADER / room for room in ("worker", "wire", "ranks", "observe")), given_room(root)]
     sources = sorted(path for room in rooms for path in room.rglob("*.py"))
     versions = [f"{name} {_version(name)}" for name in ("torch", "triton", "numpy")]
     return digest(

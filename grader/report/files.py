@@ -64,13 +64,16 @@ def staff_form(report: Report) -> Json:
 
 def write(path: Path, text: str, mode: int) -> None:
     """Replace `path` by a file that has `text` and `mode` from its first byte on. Raises MachineError."""
+    write_bytes(path, text.encode("utf-8", "backslashreplace"), mode)
+
+
+def write_bytes(path: Path, content: bytes, mode: int) -> None:
+    """As `write`, of bytes."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         draft.unlink(missing_ok=True)
-        with os.fdopen(
-            os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8", errors="backslashreplace"
-        ) as stream:
-            stream.write(text)
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:
+            stream.write(content)
         draft.replace(path)
     except OSError as error:
         draft.unlink(missing_ok=True)
