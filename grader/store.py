@@ -12,13 +12,13 @@ import msgspec
 from grader.errors import MachineError
 from grader.records import Outcome, Request
 
-SCHEMA = """
-create table if not exists observations (
-  key text primary key, submission text not null, used_s real not null, request blob not null, outcome blob not null
-);
-create index if not exists by_submission on observations (submission, used_s);
-"""
-NUM_SUBMISSIONS_KEPT = 8  # a student who grades all evening should not fill the disk
+SCHEMA = (
+    "create table observations (key text primary key, assignment text not null, submission text not null, used_s real not null,"
+    " request blob not null, outcome blob not null)",
+    "create index by_submission on observations (assignment, submission, used_s)",
+)
+FORM = 2  # of the table; a store of another form is a cache of no more use, and begins anew
+NUM_SUBMISSIONS_KEPT = 8  # of each assignment: a student who grades all evening should not fill the disk
 
 
 class Store:
@@ -31,9 +31,17 @@ class Store:
             self._database = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
             self._database.execute("pragma journal_mode = wal")
             self._database.execute("pragma synchronous = normal")
-            self._database.executescript(SCHEMA)
+            self._begin()
         except sqlite3.Error as broken:
             raise MachineError(f"{path} can't be opened as a store of observations: {broken}; remove it to start afresh") from broken
+
+    def _begin(self) -> None:
+        """Make the table; one that an earlier grader left in another form is dropped in the same transaction."""
+        self._database.execute("begin immediate")  # of several that open an old store at once, the first one makes it new
+        if self._database.execute("pragma user_version").fetchone() != (FORM,):
+            for statement in ("drop table if exists observations", *SCHEMA, f"pragma user_version = {FORM}"):
+                self._database.execute(statement)
+        self._database.execute("commit")
 
     def outcome(self, key: str) -> Outcome | None:
         """What was observed under `key`, or None."""
@@ -52,18 +60,19 @@ class Store:
 
     def put(self, key: str, submission: str, request: Request, outcome: Outcome) -> None:
         """Keep one observation; a later one under the same key replaces it."""
-        row = (key, submission, time.time(), msgspec.msgpack.encode(request), msgspec.msgpack.encode(outcome))
+        row = (key, request.assignment, submission, time.time(), msgspec.msgpack.encode(request), msgspec.msgpack.encode(outcome))
         try:
             with self._turn:
-                self._database.execute("insert or replace into observations values (?, ?, ?, ?, ?)", row)
+                self._database.execute("insert or replace into observations values (?, ?, ?, ?, ?, ?)", row)
         except sqlite3.Error as broken:
             raise MachineError(f"{self.path} can't be written: {broken}; is the disk full?") from broken
 
     def close(self) -> None:
-        """Forget all but the submissions used last, and close."""
+        """Forget all but the submissions of each assignment that were used last, and close."""
         self._database.execute(
-            "delete from observations where submission not in"
-            " (select submission from observations group by submission order by max(used_s) desc limit ?)",
+            "delete from observations where (assignment, submission) not in (select assignment, submission from ("
+            " select assignment, submission, row_number() over (partition by assignment order by max(used_s) desc) as place"
+            " from observations group by assignment, submission) where place <= ?)",
             (NUM_SUBMISSIONS_KEPT,),
         )
         self._database.close()
