@@ -133,7 +133,7 @@ class JudgePlugin:
         report = yield
         case, error = self.cases[item.nodeid], call.excinfo.value if call.excinfo else None
         if error is not None:
-            self._blame(case, item, call, error)
+            self._blame(case, call, error, account=str(report.longrepr))
             if self.is_interactive:
                 _tell_developer(report, item, case, error)
         elif call.when == "call":
@@ -142,19 +142,18 @@ class JudgePlugin:
             self.progress.judged(case.verdict)
         return report
 
-    def _blame(self, case: Case, item: pytest.Item, call: pytest.CallInfo[None], error: BaseException) -> None:
+    def _blame(self, case: Case, call: pytest.CallInfo[None], error: BaseException, account: str) -> None:
         if case.verdict is not None and case.verdict.outcome != "passed":
             return  # torn down after a failure: the first word counts
         blame = blame_for(error, in_test=call.when == "call")
         if blame.timed_out or (self.until_failed and blame.outcome == "failed"):
             self.settled_laws.add(case.law.id)
         student = blame.for_hidden_case(case.kind, error) if case.hidden else blame
-        case.verdict = case.becomes(blame.outcome, case.with_commands(student.message, self.origin), _staff_form(case, item, call, blame))
+        case.verdict = case.becomes(blame.outcome, case.with_commands(student.message, self.origin), _staff_form(case, blame, account))
 
 
-def _staff_form(case: Case, item: pytest.Item, call: pytest.CallInfo[None], blame: Blame) -> str:
-    """Everything: which test, which observations, what was said, and pytest's own account with the values."""
-    account = str(item.repr_failure(call.excinfo)) if call.excinfo else ""
+def _staff_form(case: Case, blame: Blame, account: str) -> str:
+    """Everything: which test, which observations, what was said, and pytest's own account, with its end rather than its beginning."""
     about = [case.node, f"kind: {case.kind}", f"observations: {', '.join(case.keys) or 'none'}", *_lines_of(blame.message)]
     return "\n".join([*about, "", account[-STAFF_LIMIT_CHARACTERS:]])
 

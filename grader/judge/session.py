@@ -57,7 +57,7 @@ def judge(
     paths = test_files(root, assignments)
     plugin = JudgePlugin(assignments, observer, origin, laws, progress, looks_ahead, until_failed)
     options = ["-c", str(INI), "--rootdir", str(root), "--confcutdir", str(root), "--noconftest", "-p", "no:cacheprovider",
-               "--continue-on-collection-errors", "--capture=sys", "-q", *(["-k", keyword] if keyword else [])]  # fmt: skip
+               "--continue-on-collection-errors", "--capture=sys", "--tb=native", "-q", *(["-k", keyword] if keyword else [])]  # fmt: skip
     log = io.StringIO()
     with _without_foreign_settings(), _importing_from(root), contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
         status = pytest.main([*options, *map(str, paths)], plugins=[plugin])
