@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -102,9 +103,10 @@ def gpu(submission: Path | None, out: Path) -> int:
 @click.option("--full", is_flag=True, help="Every mutant against every law, and every variant.")
 @click.option("--sample", default=2, show_default=True, help="How many variants of each assignment are graded without --full.")
 @click.option("--per-law", type=click.IntRange(1), default=None, help="Only so many mutants of each law. [default: all]")
+@click.option("--out", type=click.Path(path_type=Path), default=None, help="A run folder: what it has stored isn't run again.")
 @JOBS
 @with_blame
-def selfcheck(wanted: tuple[str, ...], full: bool, sample: int, per_law: int | None, jobs: int) -> int:
+def selfcheck(wanted: tuple[str, ...], full: bool, sample: int, per_law: int | None, out: Path | None, jobs: int) -> int:
     """Prove the course: solutions earn everything, the starter nothing, and every mutant is caught."""
     from grader.selfcheck import Sample, Several, prove, table
 
@@ -113,7 +115,7 @@ def selfcheck(wanted: tuple[str, ...], full: bool, sample: int, per_law: int | N
     proof = prove(
         course,
         assignments,
-        Several(_graded_together, course, jobs),
+        Several(functools.partial(_graded_together, out=out), course, jobs),
         full=full,
         sample=Sample(sample),
         per_law=Sample(per_law) if per_law else None,
@@ -265,12 +267,12 @@ def _told(page: Page) -> Progress:
 
 
 @contextmanager
-def _graded_together(course: Course) -> Iterator[GradeOne]:
-    """Grade many submissions with the same processes: torch is imported once, not once for each."""
+def _graded_together(course: Course, out: Path | None = None) -> Iterator[GradeOne]:
+    """Grade many submissions with the same processes: torch is imported once, not once for each. The store is that of `out`, if given."""
     from grader.pipeline import grade as carry
     from grader.pipeline import opened_runs
 
-    with opened_runs(course.root, None) as runs:
+    with opened_runs(course.root, out) as runs:
 
         def grade_one(assignment: Assignment, path: Path, laws: tuple[str, ...] | None = None, *, until_failed: bool = False) -> Report:
             report = carry(course, path, [assignment], laws=laws, runs=runs, until_failed=until_failed)
