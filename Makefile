@@ -53,7 +53,7 @@ watch: ## grade again whenever a file is saved
 
 test: $(STAMP) ## the project's own tests
 	$(OURS)
-	@$(PY) -m pytest $(ONLY)
+	@$(PY) -m pytest --numprocesses auto --dist loadfile $(ONLY)
 
 check: $(STAMP) ## lint, strict types, layers of the grader
 	$(OURS)
