@@ -8,6 +8,7 @@ group, as in torch; "rank" and "world size" count within the group.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -39,8 +40,10 @@ def shard_indices(
     order = list(range(num_samples))
     if shuffle:
         # A generator of its own: torch's global one differs between ranks (dropout), and drawing from it would change the training.
-        # Seeded by the pair: with seed + epoch, epoch 1 of seed 0 would repeat epoch 0 of seed 1.
-        generator = torch.Generator().manual_seed((seed * 2**20 + epoch) % 2**63)
+        # Seeded by the pair: with seed + epoch, epoch 1 of seed 0 would repeat epoch 0 of seed 1. Hashed, because of what
+        # manual_seed gets the CPU's generator keeps the low 32 bits only: in seed * 2**20 + epoch, seeds 0 and 4096 would be one.
+        pair = hashlib.sha256(f"{seed} {epoch}".encode()).digest()
+        generator = torch.Generator().manual_seed(int.from_bytes(pair[:4], "little"))
         order = torch.randperm(num_samples, generator=generator).tolist()
 
     # Ranks must make equally many steps: one that makes a step more waits for ever in an all-reduce that nobody else joins.

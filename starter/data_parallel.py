@@ -8,6 +8,7 @@ group, as in torch; "rank" and "world size" count within the group.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -12,14 +12,14 @@ FIVE_RANKS = "world size 5"
 
 
 # --- sharding --------------------------------------------------------------------------------------------------------
-EPOCHS_AND_SEEDS = ((0, 0), (1, 0), (0, 1), (7, 2))
+EPOCHS_AND_SEEDS = ((0, 0), (1, 0), (0, 1), (7, 2), (0, 4096), (0, 2**32))  # torch's generator on the CPU keeps 32 bits of a seed
 ORDERS = [
     {"num_samples": 83, "world_size": 5, "shuffle": False},
     {"num_samples": 83, "world_size": 7, "shuffle": False, "drop_last": True},
     *[
         {"num_samples": 120, "world_size": n, "epoch": epoch, "seed": seed}
         for n in (5, 8)
-        for epoch, seed in ((0, 0), (1, 0), (0, 1), (7, 2))
+        for epoch, seed in EPOCHS_AND_SEEDS
     ],
     {"num_samples": 120, "world_size": 7, "epoch": 7, "seed": 2},
     {"num_samples": 120, "world_size": 7, "epoch": 7, "seed": 2, "drop_last": True},
