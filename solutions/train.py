@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import json
 import os
 import sys
@@ -21,15 +22,16 @@ import torch.distributed as dist
 from torch import Tensor
 
 from lm.checkpoint import read_checkpoint, restore, save_checkpoint
-from lm.flags import make_parser, what_is_missing
+from lm.flags import SHARDED, make_parser, what_is_missing
 from lm.gpt import GPT, PRESETS, GPTConfig
 from lm.hardware import hardware_here
 from lm.loader import Shard, TokenLoader
-from lm.pieces import cut_into_slices, data_parallel, loss_scaler, recompute_blocks
+from lm.pieces import cut_into_slices, cut_over_replicas, data_parallel, loss_scaler, recompute_blocks
 from lm.training import (
     autocast,
     counted_flops_per_token,
     make_optimizer,
+    names_of_matrices,
     peak_memory_bytes,
     scheduled_learning_rate,
     set_precision,
@@ -118,11 +120,18 @@ class Run:
         recompute_blocks(self.model, options.recompute)
         self.scaler = loss_scaler(options.precision)
         replicas, self.clip_grad_norm = cut_into_slices(self.model, options, self.replica)
-        self.trainee: Any = data_parallel(self.model, options.data_parallel, replicas)
+        how = {"matrices": names_of_matrices(self.model), "learning_rate": options.learning_rate, "weight_decay": options.weight_decay}
+        self.trainee: Any
+        if options.data_parallel in SHARDED:
+            self.trainee, self.optimizer, self.clip_grad_norm = cut_over_replicas(
+                self.model, options.data_parallel, functools.partial(make_optimizer, **how)
+            )
+        else:
+            self.trainee = data_parallel(self.model, options.data_parallel, replicas)
+            self.optimizer = make_optimizer(dict(self.model.named_parameters()), **how)
         if options.compile:
             self.trainee.compile()
         torch.manual_seed(options.seed + 1 + self.replica)  # but each replica its own dropout
-        self.optimizer = make_optimizer(self.model, options.learning_rate, options.weight_decay)
         self.step = 0
         self.hardware = hardware_here(device, options.precision)
         self.peak_flops_per_s = self.hardware.peak_flops_per_s.get(options.precision) if self.hardware else None

@@ -13,19 +13,22 @@ from lm.gpt import PRESETS
 
 # Flags that wait for an assignment: which values ask for it, and its name. A line leaves when the piece is wired in.
 WAITING: list[tuple[str, Callable[[Any], bool], str]] = [
-    ("data_parallel", lambda value: value in ("zero1", "zero2", "fsdp"), "sharded_data_parallel"),
     ("pipeline", lambda value: value > 1, "pipeline_parallel"),
     ("context", lambda value: value > 1, "context_parallel"),
     ("expert", lambda value: value > 1, "expert_parallel"),
 ]
-# Flags that run a file of yours: which values do, and the assignment whose name the file has.
+SHARDED = ("zero1", "zero2", "fsdp")  # ways of data parallelism that cut the model over its replicas
+# Flags that run a file of yours: which values do, and the file's name, which is its assignment's unless it is said.
 YOURS: list[tuple[str, Callable[[Any], bool], str]] = [
     ("precision", lambda value: value == "fp16", "mixed_precision"),
     ("accumulate", lambda value: value > 1, "recomputation"),
     ("recompute", lambda value: value != "none", "recomputation"),
     ("attention", lambda value: value == "flash", "flash_attention"),
     ("data_parallel", lambda value: value == "ddp", "data_parallel"),
+    ("data_parallel", lambda value: value in ("zero1", "zero2"), "sharded_optimizer"),
+    ("data_parallel", lambda value: value == "fsdp", "fsdp"),
 ]
+ASSIGNMENT_OF = {"sharded_optimizer": "sharded_data_parallel", "fsdp": "sharded_data_parallel"}
 # Ways of data parallelism that work around slices of a model.
 AROUND_SLICES = ("none", "ddp", "torch_ddp")
 
@@ -75,11 +78,11 @@ def what_is_missing(options: argparse.Namespace) -> str | None:
         if asks(value):
             flag = f"--{name.replace('_', '-')} {value}"
             return f"{flag} is for the assignment {assignment}, whose pieces train.py does not run yet; leave the flag out"
-    for name, asks, assignment in YOURS:
+    for name, asks, file in YOURS:
         value = getattr(options, name)
-        if asks(value) and importlib.util.find_spec(assignment) is None:
-            flag = f"--{name.replace('_', '-')} {value}"
-            return f"{flag} runs your {assignment}.py, of the assignment {assignment}; there is none beside train.py"
+        if asks(value) and importlib.util.find_spec(file) is None:
+            flag, assignment = f"--{name.replace('_', '-')} {value}", ASSIGNMENT_OF.get(file, file)
+            return f"{flag} runs your {file}.py, of the assignment {assignment}; there is none beside train.py"
     if options.tensor > 1 and (complaint := what_slices_lack(options)):
         return complaint
     if int(os.environ.get("WORLD_SIZE", "1")) // options.tensor > 1 and options.data_parallel == "none":
@@ -90,6 +93,8 @@ def what_is_missing(options: argparse.Namespace) -> str | None:
         return f"--accumulate {options.accumulate} cuts --batch {options.batch} into more pieces than it has sequences; take a larger batch"
     if options.precision == "fp16" and options.data_parallel == "torch_fsdp2":
         return "--precision fp16 looks at every gradient before a step, and FSDP2 keeps a part on each rank: take torch_ddp, or bf16"
+    if options.data_parallel in SHARDED and (complaint := what_shards_lack(options)):
+        return complaint
     if options.resume and not (options.checkpoint and options.checkpoint.exists()):
         return f"--resume finds no checkpoint at {options.checkpoint}: name the file by --checkpoint, or leave --resume out"
     return None
@@ -110,4 +115,18 @@ def what_slices_lack(options: argparse.Namespace) -> str | None:
         return f"{flag} with --sequence-parallel drops by a stream of each rank's own, which --recompute doesn't rewind: leave one out"
     if options.checkpoint:
         return f"{flag} leaves each rank a slice of the model, and nothing joins them to a checkpoint: leave --checkpoint out"
+    return None
+
+
+def what_shards_lack(options: argparse.Namespace) -> str | None:
+    """Say what a model that is cut over its replicas can't be had with; None if all is well."""
+    flag = f"--data-parallel {options.data_parallel}"
+    if options.precision == "fp16":
+        return f"{flag} leaves each rank a part of the gradients, and fp16 looks at every one: take bf16 or fp32"
+    if options.checkpoint:
+        return f"{flag} leaves each rank a part, which your sharded_checkpoint.py saves and train.py doesn't: leave --checkpoint out"
+    if options.accumulate > 1 and options.data_parallel == "zero2":
+        return f"{flag} reduces after each backward, of which --accumulate makes several in one call: take zero1 or fsdp"
+    if options.data_parallel == "fsdp" and (options.compile or options.recompute != "none"):
+        return f"{flag} gathers weights by hooks, which --compile and --recompute would pass by: leave them out, or take zero2"
     return None

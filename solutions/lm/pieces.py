@@ -13,7 +13,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lm.gpt import GPT
+from lm.gpt import GPT, Block
 
 
 def cut_into_slices(model: GPT, options: argparse.Namespace, replica: int) -> tuple[dist.ProcessGroup | None, Any]:
@@ -44,6 +44,27 @@ def data_parallel(model: GPT, kind: str, group: dist.ProcessGroup | None) -> nn.
             fully_shard(block)
         fully_shard(model)
     return model
+
+
+def cut_over_replicas(
+    model: GPT, kind: str, optimizer_of: Callable[..., torch.optim.Optimizer]
+) -> tuple[nn.Module, torch.optim.Optimizer, Callable[..., Tensor]]:
+    """Leave each rank an N-th of optimizer states (zero1), gradients (zero2) or everything (fsdp), by your sharded_data_parallel.
+
+    `optimizer_of(named parameters, build)` makes the optimizer. Return the module to call, the optimizer, and what clips gradients.
+    """
+    if kind == "fsdp":
+        from fsdp import FullyShardedDataParallel  # yours
+
+        trainee = FullyShardedDataParallel(model, wrap=Block)
+        return trainee, optimizer_of(trainee.named_shards()), lambda _, largest: trainee.clip_grad_norm_(largest)
+    from sharded_optimizer import GradientSharder, ShardedOptimizer  # yours
+
+    build = functools.partial(ShardedOptimizer, optimizer_cls=torch.optim.AdamW)
+    optimizer: Any = optimizer_of(dict(model.named_parameters()), build=build)
+    if kind == "zero2":
+        model.finish_gradient_synchronization = GradientSharder(optimizer).finish  # train_step calls it after backward
+    return model, optimizer, lambda _, largest: optimizer.clip_grad_norm_(largest)
 
 
 def loss_scaler(precision: str) -> Any:

@@ -29,7 +29,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from lm.gpt import GPT
 from lm.pieces import data_parallel, loss_scaler, recompute_blocks
 from lm.runlog import Run, run_from
-from lm.training import make_optimizer, peak_memory_bytes, set_precision, train_step
+from lm.training import make_optimizer, names_of_matrices, peak_memory_bytes, set_precision, train_step
 
 LEARNING_RATE, WEIGHT_DECAY = 1e-4, 0.1
 NUM_COLLECTIVES = 10  # timed all-reduces
@@ -118,7 +118,7 @@ def measure(order: Order, device: torch.device, rank: int) -> Run:
         model = GPT(run.config)
     recompute_blocks(model, run.recompute)
     trainee = parallel(model, run)
-    optimizer = make_optimizer(model, LEARNING_RATE, WEIGHT_DECAY)
+    optimizer = make_optimizer(dict(model.named_parameters()), names_of_matrices(model), LEARNING_RATE, WEIGHT_DECAY)
     scaler = loss_scaler(run.precision)
     batch = run.micro_batch * run.num_micro_batches
     generator = torch.Generator().manual_seed(1 + rank)  # the same batch in every run: losses can be compared

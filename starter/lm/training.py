@@ -6,7 +6,7 @@ import dataclasses
 import math
 import resource
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -33,12 +33,23 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager[Any
     return torch.autocast(device.type, dtype=dtype) if dtype else nullcontext()
 
 
-def make_optimizer(model: nn.Module, learning_rate: float, weight_decay: float) -> torch.optim.AdamW:
-    """Return AdamW that decays matrices and leaves biases and norms alone."""
-    matrices = [p for p in model.parameters() if p.dim() >= 2]
-    vectors = [p for p in model.parameters() if p.dim() < 2]
-    groups = [{"params": matrices, "weight_decay": weight_decay}, {"params": vectors, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=learning_rate, betas=(0.9, 0.95), fused=True)
+def names_of_matrices(model: nn.Module) -> frozenset[str]:
+    """Return which parameters decay; ask before a wrapper cuts them into flat shards."""
+    return frozenset(name for name, parameter in model.named_parameters() if parameter.dim() >= 2)
+
+
+def make_optimizer(
+    parameters: Mapping[str, nn.Parameter],
+    matrices: frozenset[str],
+    learning_rate: float,
+    weight_decay: float,
+    build: Callable[..., torch.optim.Optimizer] = torch.optim.AdamW,
+) -> torch.optim.Optimizer:
+    """Return AdamW, or what `build` makes in its place, that decays matrices and leaves biases and norms alone."""
+    decayed = [parameter for name, parameter in parameters.items() if name in matrices]
+    others = [parameter for name, parameter in parameters.items() if name not in matrices]
+    groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
+    return build(groups, lr=learning_rate, betas=(0.9, 0.95), fused=True)
 
 
 def scheduled_learning_rate(step: int, *, num_steps: int, warmup_steps: int, peak: float) -> float:

@@ -48,9 +48,6 @@ def be_the_only_rank(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("flag", "value", "assignment"),
     [
-        ("--data-parallel", "zero1", "sharded_data_parallel"),
-        ("--data-parallel", "zero2", "sharded_data_parallel"),
-        ("--data-parallel", "fsdp", "sharded_data_parallel"),
         ("--pipeline", "2", "pipeline_parallel"),
         ("--context", "2", "context_parallel"),
         ("--expert", "2", "expert_parallel"),
@@ -282,6 +279,37 @@ def test_slices_say_what_they_lack(capsys: pytest.CaptureFixture[str], monkeypat
     assert "nothing keeps their weights equal" in refusal(capsys, "--tensor", "2")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert "--tensor 2 runs your tensor_parallel.py" in refusal(capsys, "--tensor", "2")
+
+
+@pytest.mark.parametrize("kind", ["zero1", "zero2", "fsdp"])
+def test_shards_train_as_one_process(generated_tokens: Path, tmp_path: Path, kind: str) -> None:
+    """Two ranks that hold a part each have the losses and gradient norms of one process with twice the batch; every step is clipped."""
+    common = [*FLAGS, "--data", str(generated_tokens), "--log-every", "1", "--steps", "3", "--clip", "0.1"]
+    train.main([*common, "--batch", "4", "--log-file", str(tmp_path / "one.jsonl")])
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(SOLUTIONS / "train.py")]
+    flags = [*common, "--batch", "2", "--data-parallel", kind, "--log-file", str(tmp_path / "shards.jsonl")]
+    ended = subprocess.run([*torchrun, *flags], capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, ended.stderr
+    for event, fields in (("step", ("loss", "gradient_norm")), ("evaluation", ("loss",))):
+        one, shards = (records(tmp_path / name, event) for name in ("one.jsonl", "shards.jsonl"))
+        for field in fields:
+            # Means of other halves round otherwise, and three steps of Adam carry that on.
+            assert [record[field] for record in shards] == pytest.approx([record[field] for record in one], rel=1e-4)
+
+
+def test_shards_say_what_they_lack(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What looks at all gradients, joins a checkpoint, passes hooks by, or goes backward several times before a step."""
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    for kind, flags, advice in (
+        ("zero1", ["--precision", "fp16"], "take bf16 or fp32"),
+        ("zero1", ["--checkpoint", "run.pt"], "leave --checkpoint out"),
+        ("zero2", ["--accumulate", "2"], "take zero1 or fsdp"),
+        ("fsdp", ["--compile"], "or take zero2"),
+    ):
+        assert advice in refusal(capsys, "--data-parallel", kind, *flags)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "runs your fsdp.py, of the assignment sharded_data_parallel" in refusal(capsys, "--data-parallel", "fsdp")
 
 
 @pytest.mark.parametrize("wrapper", ["torch_ddp", "torch_fsdp2"])
