@@ -147,7 +147,7 @@ def dispatch(x: Tensor, routing: Routing, group: Group = None) -> Dispatched:
     token, choice = routing.kept.nonzero(as_tuple=True)
     expert, order = routing.experts[token, choice].sort(stable=True)
     token, choice = token[order], choice[order]
-    here_E = torch.bincount(expert, minlength=num_experts)  # on a GPU, of int64 weights none: counts are exact
+    here_E = torch.bincount(expert, minlength=num_experts)  # minlength: experts that nobody chose count, too
     there_NL = exchange_counts(here_E, group)
     # The splits of an all-to-all are Python numbers: here the CPU waits for the GPU, once.
     sent = here_E.view(world_size, -1).sum(1).tolist()
@@ -162,7 +162,7 @@ def dispatch(x: Tensor, routing: Routing, group: Group = None) -> Dispatched:
 
 
 def combine(outputs: Tensor, dispatched: Dispatched) -> Tensor:
-    """Given the experts' outputs (R, C'), in the order of `dispatched.rows`, return (T, C'): for each token the weighted sum of its kept."""
+    """Given the experts' outputs (R, C'), in the order of `dispatched.rows`, return (T, C'): each token's weighted sum."""
     # region solution combine
     back: WayBack = dispatched.back
     # What dispatch took from place arrival[i] to place i goes from i to arrival[i].

@@ -105,7 +105,7 @@ def dispatch(x: Tensor, routing: Routing, group: Group = None) -> Dispatched:
 
 
 def combine(outputs: Tensor, dispatched: Dispatched) -> Tensor:
-    """Given the experts' outputs (R, C'), in the order of `dispatched.rows`, return (T, C'): for each token the weighted sum of its kept."""
+    """Given the experts' outputs (R, C'), in the order of `dispatched.rows`, return (T, C'): each token's weighted sum."""
     raise NotImplementedError("expert_parallel, task dispatch: see section 5 of the handout")
 
 
