@@ -57,7 +57,7 @@ class Dispatched:
 def expert_capacity(num_tokens: int, num_experts: int, top_k: int, capacity_factor: float) -> int:
     """Return how many choices of one rank's tokens each expert takes: capacity_factor · T · K / E, rounded up."""
     # region solution expert_capacity
-    # Products first: 1.5 · (10 / 3) may round to a little more than 5, and then be rounded up to 6.
+    # Products first: in floats 3.5 · (58 / 7) is a little more than 29, and would be rounded up to 30.
     return math.ceil(capacity_factor * num_tokens * top_k / num_experts)
     # endregion
 

@@ -54,8 +54,8 @@ def test_half_precision_is_widened(observe):
 @pytest.mark.law("route.capacity_is_rounded_up")
 def test_capacity_is_rounded_up(observe):
     """Quotients that are integers and others, several choices, no tokens."""
-    cases = [[10, 4, 1, 1.0], [8, 4, 2, 1.0], [10, 4, 3, 1.25], [10, 3, 1, 1.5], [5, 8, 2, 1.0], [0, 4, 2, 1.0], [3, 2, 2, 4.0], [6, 3, 2, 0.5]]
-    routers.judge_capacities(observe, cases)
+    even, uneven = [[8, 4, 2, 1.0], [29, 7, 2, 3.5], [8, 5, 3, 1.25], [6, 3, 2, 0.5]], [[10, 4, 1, 1.0], [10, 4, 3, 1.25], [5, 8, 2, 1.0]]
+    routers.judge_capacities(observe, [*even, *uneven, [0, 4, 2, 1.0], [3, 2, 2, 4.0]])
 
 
 @pytest.mark.law("route.drops_in_the_stated_order")

@@ -15,8 +15,8 @@ EXPERT, FROZEN = ("expert.weight", "expert.bias"), ("frozen.weight",)
 
 
 def run_average(
-    observe: Any, groups: list[list[int]], replicas: list[list[int]], *, missing: dict[str, list[int]] | None = None, dtype: str = "float32",
-    **case: Any,
+    observe: Any, groups: list[list[int]], replicas: list[list[int]], *, missing: dict[str, list[int]] | None = None,
+    dtype: str = "float32", **case: Any,
 ) -> Any:  # fmt: skip
     """groups: ranks that have losses of one step; replicas: those of them with the same experts."""
     world_size = sum(map(len, groups))
@@ -77,5 +77,9 @@ def judge_sent(seen: Any) -> None:
     for rank in range(seen.world_size):
         got = seen.wire.sent_bytes(rank, phase="average")
         if got > trained:
-            raise broken(f"rank {rank} puts {got} bytes into its calls.", f"Allowed: {trained}, the trained parameters' gradients once.",
-                         "More travels than the trained gradients: something frozen, or something twice.", "Skip what doesn't ask for a gradient.")  # fmt: skip
+            raise broken(
+                f"rank {rank} puts {got} bytes into its calls.",
+                f"Allowed: {trained}, the trained parameters' gradients once.",
+                "More travels than the trained gradients: something frozen, or something twice.",
+                "Skip what doesn't ask for a gradient.",
+            )

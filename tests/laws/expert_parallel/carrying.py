@@ -56,7 +56,9 @@ def where(event: Event) -> str:
     return f" ({event.at})" if event.at else ""
 
 
-def judge_rows(seen: Any, phase: str, rank: int, *, rows: Sequence[Sequence[int]], row_bytes: int, dtype: str, num_counts: int = 0) -> None:
+def judge_rows(
+    seen: Any, phase: str, rank: int, *, rows: Sequence[Sequence[int]], row_bytes: int, dtype: str, num_counts: int = 0
+) -> None:
     """One rank's calls in a phase: for each of `rows` (how many for each place) one exchange, and counts before them if there are any."""
     n = len(rows[0]) if rows else seen.world_size
     if n == 1:
@@ -82,8 +84,9 @@ def judge_rows(seen: Any, phase: str, rank: int, *, rows: Sequence[Sequence[int]
 def judge_counts(phase: str, rank: int, event: Event, num_experts: int, *, is_first: bool) -> None:
     """The counts' exchange: no more than 8 bytes for each expert, and before the rows."""
     if not is_first or not 0 < event.num_bytes <= 8 * num_experts:
+        late = "" if is_first else ", after rows"
         raise broken(
-            f"{phase}: rank {rank} puts {event.num_bytes} bytes into the counts' exchange{where(event)}{'' if is_first else ', after rows'}.",
+            f"{phase}: rank {rank} puts {event.num_bytes} bytes into the counts' exchange{where(event)}{late}.",
             f"Allowed: at most {8 * num_experts}, for {num_experts} experts, before the rows travel.",
             "The exchange of counts carries more, or comes later, than one number for each expert.",
             "Each rank needs to know only how many rows come for its own experts, from every rank.",

@@ -18,7 +18,7 @@ ROUNDINGS = 3  # of a product, and of a sum that begins with 0
 def choices(
     case_seed: int, tokens: list[int], num_experts: int, top_k: int, *, of: list[int] | None = None, dropped: float = 0.3
 ) -> tuple[list[Array], list[Array]]:
-    """Each rank's experts and kept. Made here, so that the numbers of rows are known before a run; of: the experts that are wanted at all."""
+    """Each rank's experts and kept: made here, so that the numbers of rows are known before a run. of: the experts wanted at all."""
     rng = np.random.default_rng(case_seed)
     wanted = np.array(of if of is not None else range(num_experts))
     experts = [np.array([rng.permutation(wanted)[:top_k] for _ in range(t)], np.int64).reshape(t, top_k) for t in tokens]
@@ -147,11 +147,11 @@ def judge_combined(seen: Any) -> None:
                 allowed = sum_bound(wide, top_k + ROUNDINGS, size[rank])
                 if wide != dtype:
                     allowed = allowed + unit_roundoff(dtype) * np.abs(right[rank]) * (1 + 2**-10)
-                others = {"the sums without weights": plain[rank], "the sums of outputs that were put back in the wrong order": turned[rank]}
+                others = {"the sums without weights": plain[rank], "the sums of outputs put back in the wrong order": turned[rank]}
                 others = {words: value for words, value in others.items() if not np.allclose(value, right[rank])}
-                narrow = "Is every product and sum in the weights' dtype, float32, and rounded to 16 bits once at the end? "
-                suggestion = narrow if wide != dtype else (
-                    "Undo the second sort by its inverse, send the rows home, weigh each by the weight of its own token and choice, add.")  # fmt: skip
+                suggestion = "Undo the second sort by its inverse, send the rows home, weigh each by its own choice's weight, and add."
+                if wide != dtype:
+                    suggestion = "Is every product and sum in the weights' dtype, float32, and rounded to 16 bits once at the end?"
                 hints = Hints(world_size=len(members), others=others, suggestion=suggestion)
                 what = f"combine: the weighted sums on rank {rank}"
                 assert_close(seen.rank(rank)[f"y {call}"], right[rank], allowed=allowed, what=what, hints=hints)
@@ -185,7 +185,8 @@ def judge_gradients(seen: Any) -> None:
                 assert_close(seen.rank(rank)[f"doutputs {call}"], d_outputs, allowed=allowed, what=what, hints=hints)
             for rank in members:
                 top_k, dtype = d_weights[rank].shape[1], seen.request.return_of("dx 0", rank).dtype
-                hints = Hints(world_size=len(members), suggestion="Each kept choice's row was a copy of its token's: their gradients add up.")
+                suggestion = "Each kept choice's row was a copy of its token's: their gradients add up."
+                hints = Hints(world_size=len(members), suggestion=suggestion)
                 allowed = sum_bound(dtype, top_k + 1, size_x[rank])
                 what = f"dispatch: the gradient of x on rank {rank}"
                 assert_close(seen.rank(rank)[f"dx {call}"], dx[rank], allowed=allowed, what=what, hints=hints)
@@ -193,8 +194,7 @@ def judge_gradients(seen: Any) -> None:
             width = seen.request.return_of("y 0", rank).shape[1]
             wide = seen.request.return_of("dweights", rank).dtype
             allowed = sum_bound(wide, num_calls(seen) * (width + ROUNDINGS), size[rank])
-            hints = Hints(suggestion="A weight's gradient is the token's gradient times the output that it weighed, and 0 for a dropped choice. "
-                          "Without it the router doesn't learn.")  # fmt: skip
+            hints = Hints(suggestion="The token's gradient times the output that it weighed, 0 if dropped: by this the router learns.")
             what = f"combine: the gradient of the weights on rank {rank}"
             assert_close(seen.rank(rank)["dweights"], d_weights[rank], allowed=allowed, what=what, hints=hints)
 
@@ -260,8 +260,12 @@ def run_large(observe: Any, **case: Any) -> Any:
 def judge_large(seen: Any) -> None:
     """It fits; and what was computed is right, so that nothing was left out."""
     if seen.fault is not None and seen.fault.kind == "memory":
-        raise broken(seen.fault.sentence, f"Allowed: {ROOM} times T·K·C numbers.", "Dispatch or combine holds more than rows: a mask, or all "
-                     "tokens for every expert.", "Take the kept choices' rows by their index; no product with a mask of zeros and ones.")  # fmt: skip
+        raise broken(
+            seen.fault.sentence,
+            f"Allowed: {ROOM} times T·K·C numbers.",
+            "Dispatch or combine holds more than rows: a mask, or all tokens for every expert; there is no memory for it.",
+            "Take the kept choices' rows by their index; no product with a mask of zeros and ones.",
+        )
     t, e = LARGE["num_tokens"], LARGE["num_experts"]
     token = np.arange(t)
     experts = np.stack((token % e, (7 * token + 1) % e), 1)

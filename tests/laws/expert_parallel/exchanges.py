@@ -82,8 +82,9 @@ def judge_exchange(seen: Any, *, backward: bool) -> None:
                 others = {"the rank's own, as it was": parts[place]}
                 others |= {"in the reverse order of the ranks": exchanged(parts[::-1], way[::-1], place)}
                 others = {words: a for words, a in others.items() if a.shape == right.shape and not np.array_equal(a, right)}
-                suggestion = "Backward is the same call with sent and received exchanged, those of this call, kept in ctx." if backward else (
-                    "Output's splits come before the input's; rows arrive in the order of the ranks that sent them.")  # fmt: skip
+                suggestion = "Output's splits come before the input's; rows arrive in the order of the ranks that sent them."
+                if backward:
+                    suggestion = "Backward is the same call with sent and received exchanged, those of this call, kept in ctx."
                 what = f"all_to_all_rows, call {call}: {'the gradient of x' if backward else 'the rows'} on rank {rank}"
                 hints = Hints(world_size=len(members), others=others, suggestion=suggestion)
                 assert_equal(seen.rank(rank)[f"{'dx' if backward else 'y'}{call}"], right, what=what, hints=hints)

@@ -30,8 +30,8 @@ class World:
 
 
 def run_layer(
-    observe: Any, world: World, *, top_k: int = 2, factor: float | None = None, renormalize: bool = False, groups: list[list[int]] | None = None,
-    num_calls: int = 1, is_input_trained: bool = True, dtype: str = "float64", **case: Any,
+    observe: Any, world: World, *, top_k: int = 2, factor: float | None = None, renormalize: bool = False,
+    groups: list[list[int]] | None = None, num_calls: int = 1, is_input_trained: bool = True, dtype: str = "float64", **case: Any,
 ) -> Any:  # fmt: skip
     """Outputs and all gradients. dtype: of x and the experts; the router is float32 beside 16 bits."""
     e, world_size = world.num_experts, len(world.tokens)
@@ -72,11 +72,11 @@ def calls_of(seen: Any) -> int:
 def whole(seen: Any, rank: int) -> list[Mixed]:
     """What one process with all experts makes of one rank's calls."""
     weights = {name: seen.input(name, rank).astype(np.float64) for name in (*NAMES, *ROUTER)}
-    options = seen.request.parameters["options"]
-    return [
-        mixture(weights, *(seen.input(f"{name}{call}", rank).astype(np.float64).reshape(-1, C) for name in ("x", "gradient")), options, BALANCE)
-        for call in range(calls_of(seen))
-    ]
+    options, found = seen.request.parameters["options"], []
+    for call in range(calls_of(seen)):
+        x, gradient = (seen.input(f"{name}{call}", rank).astype(np.float64).reshape(-1, C) for name in ("x", "gradient"))
+        found.append(mixture(weights, x, gradient, options, BALANCE))
+    return found
 
 
 def near(right: Array) -> float:
@@ -95,8 +95,8 @@ def judge_outputs(seen: Any) -> None:
             what = f"the layer's output on rank {rank}"
             assert_close(seen.rank(rank)[f"y{call}"], mixed.y.reshape(shape), allowed=near(mixed.y), what=what, hints=hints)
             hints = Hints(world_size=seen.world_size, suggestion="The loss is load_balancing_loss of this rank's own tokens.")
-            what = f"the balance loss on rank {rank}"
-            assert_close(seen.rank(rank)[f"loss{call}"], np.asarray(mixed.loss), allowed=near(np.asarray(mixed.loss)), what=what, hints=hints)
+            what, loss = f"the balance loss on rank {rank}", np.asarray(mixed.loss)
+            assert_close(seen.rank(rank)[f"loss{call}"], loss, allowed=near(loss), what=what, hints=hints)
 
 
 def judge_gradients(seen: Any) -> None:
@@ -169,7 +169,7 @@ def judge_narrow(seen: Any) -> None:
 
 
 def narrow(seen: Any, rank: int) -> tuple[Array, Array]:
-    """-> (the mixture in fp64, what 16 bits allow: every sum's terms, tanh and weighted sum round once, errors of one step enter the next)."""
+    """-> (the mixture in fp64, what 16 bits allow: all terms, tanh and the weighted sum round; a step's errors enter the next)."""
     weights = {name: seen.input(name, rank).astype(np.float64) for name in (*NAMES, *ROUTER)}
     x, options = seen.input("x0", rank).astype(np.float64).reshape(-1, C), seen.request.parameters["options"]
     u = unit_roundoff(seen.request.return_of("y0", rank).dtype)
@@ -223,8 +223,9 @@ def judge_held(seen: Any) -> None:
                              "The experts here, or the router, are not the given modules, or others than this rank's own.",
                              "Expert e lives on rank e // L; take the given modules, no copies.")  # fmt: skip
             if sorted(facts["marked"]) != sorted(names[len(ROUTER):]):
-                raise broken(f"rank {rank} marks {', '.join(facts['marked']) or 'nothing'} as is_expert.",
-                             f"Expected: {', '.join(names[len(ROUTER):])}.", "The mark is_expert is not on exactly the experts' parameters.")  # fmt: skip
+                marked = ", ".join(facts["marked"]) or "nothing"
+                raise broken(f"rank {rank} marks {marked} as is_expert.", f"Expected: {', '.join(names[len(ROUTER):])}.",
+                             "The mark is_expert is not on exactly the experts' parameters.")  # fmt: skip
             alive, own = facts["alive"], list(range(first, first + here))
             if alive != own:
                 raise broken(f"On rank {rank}, of all experts {alive} are alive after the constructor.", f"Expected: {own}.",
@@ -238,8 +239,12 @@ def judge_seen(seen: Any, rank: int, rows: list[list[int]], members: list[int], 
     right = [[sum(int(((each[call].experts == first + own) & each[call].kept).sum()) for each in mixed.values())
               for call in range(calls_of(seen))] for own in range(len(rows))]  # fmt: skip
     if rows != right:
-        raise broken(f"The experts of rank {rank} were called with {rows} rows.", f"Expected: {right}: one call in each forward, with all rows.",
-                     "An expert is not called once with exactly its own rows.", "Split Dispatched.rows by num_rows (section 7.3).")  # fmt: skip
+        raise broken(
+            f"The experts of rank {rank} were called with {rows} rows.",
+            f"Expected: {right}: one call in each forward, with all rows.",
+            "An expert is not called once with exactly its own rows.",
+            "Split Dispatched.rows by num_rows (section 7.3).",
+        )
 
 
 # --- refusals --------------------------------------------------------------------------------------------------------
@@ -259,11 +264,12 @@ def judge_refusals(seen: Any) -> None:
         for what, (kind, message) in seen.facts(rank)["raised"].items():
             words = f"{what} of {e} experts on {n} ranks"
             if kind != "ValueError":
-                raise broken(f"{words}: rank {rank} got {f'{kind}: {message}' if kind else 'no error'}.", "Expected: a ValueError.",
+                got = f"{kind}: {message}" if kind else "no error"
+                raise broken(f"{words}: rank {rank} got {got}.", "Expected: a ValueError.",
                              "Experts that can't be spread evenly are not refused with a ValueError.", "Section 2, rule 2.")  # fmt: skip
             if not all(str(number) in message for number in (e, n)):
                 raise broken(f"{words}: the ValueError says {message!r}.", f"Expected: a message with {e} and {n}.",
-                             "The ValueError does not name both numbers.", "Say how many experts and how many ranks there are.")  # fmt: skip
+                             "The ValueError does not name both numbers.", "Say how many experts and ranks there are.")  # fmt: skip
         if calls := seen.wire.calls(rank, phase="refusal"):
             raise broken(f"rank {rank} calls {calls[0].op} before it refuses{where(calls[0])}.", "Expected: nothing is sent.",
                          "Something is sent before the ValueError.", "Check first.")  # fmt: skip

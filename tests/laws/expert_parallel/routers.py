@@ -10,7 +10,14 @@ import numpy as np
 from grader.numerics import Hints, assert_close, assert_equal, unit_roundoff
 from tests.laws.expert_parallel.carrying import broken
 from tests.laws.expert_parallel.oracle import (
-    Array, balance_of, capacity_of, chosen, kept_of, logits_gradient, softmax, weights_of,
+    Array,
+    balance_of,
+    capacity_of,
+    chosen,
+    kept_of,
+    logits_gradient,
+    softmax,
+    weights_of,
 )  # fmt: skip
 
 TINY = 2.0**-125  # of float32: what underflows may come out as 0, here and there
@@ -184,7 +191,8 @@ def judge_logits_gradient(seen: Any) -> None:
         "the gradient with renormalize left out": logits_gradient(probabilities, experts, gw, gp, renormalize=False)[0],
     }
     others = {words: value for words, value in others.items() if not np.allclose(value, right)}
-    hints = Hints(others=others, suggestion="The softmax's gradient goes through all E probabilities; with renormalize through the sum as well.")
+    suggestion = "The softmax's gradient goes through all E probabilities; with renormalize through the sum as well."
+    hints = Hints(others=others, suggestion=suggestion)
     assert_close(seen.rank(0)["dlogits"], right, allowed=allowed, what="the gradient of the logits", hints=hints)
 
 
@@ -236,14 +244,15 @@ def judge_logits_untouched(seen: Any) -> None:
 
 # --- balance ---------------------------------------------------------------------------------------------------------
 def run_balance(
-    observe: Any, num_tokens: int, num_experts: int, top_k: int, *, dtype: str = "float32", how: str = "plain", scale: float = 1.0, **case: Any
-) -> Any:
+    observe: Any, num_tokens: int, num_experts: int, top_k: int, *, dtype: str = "float32", how: str = "plain", scale: float = 1.0,
+    **case: Any,
+) -> Any:  # fmt: skip
     """Of a given routing, most of whose choices are dropped, and whose weights are not its probabilities."""
 
     def inputs(rng: np.random.Generator) -> dict[str, Array]:
         logits = draw_logits(rng, how, num_tokens, num_experts)
-        return {"probabilities": as_dtype(softmax(logits), dtype), "experts": chosen(logits, top_k),
-                "weights": as_dtype(rng.standard_normal((num_tokens, top_k)), dtype), "kept": rng.random((num_tokens, top_k)) < 0.3}  # fmt: skip
+        weights, kept = as_dtype(rng.standard_normal((num_tokens, top_k)), dtype), rng.random((num_tokens, top_k)) < 0.3
+        return {"probabilities": as_dtype(softmax(logits), dtype), "experts": chosen(logits, top_k), "weights": weights, "kept": kept}
 
     returns = {"loss": (dtype, ()), "dprobabilities": (dtype, (num_tokens, num_experts))}
     return observe("balance", transport="none", inputs=inputs, returns=returns, scale=scale, **case)
