@@ -1,0 +1,15 @@
+"""Marks all its parameters as an expert's, the router's as well.
+
+law: expert_parallel.layer.holds_its_own_experts
+says: is_expert
+"""
+        # region solution moe_init
+        world_size, rank = dist.get_world_size(group), dist.get_rank(group)
+        if len(experts) % world_size:
+            raise ValueError(f"{len(experts)} experts can't be spread evenly over {world_size} ranks")
+        num_here = len(experts) // world_size
+        self.router = router
+        self.experts = nn.ModuleList(experts[rank * num_here : (rank + 1) * num_here])
+        for parameter in self.parameters():
+            parameter.is_expert = True
+        # endregion
