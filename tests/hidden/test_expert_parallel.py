@@ -18,7 +18,8 @@ def far(observe):
 
 def crowded(observe, factor, **case):
     """Everybody wants the same experts."""
-    return routers.run_routing(observe, 23, 8, 3, factor, how="crowded", kind=f"23 tokens, 8 experts, 3 choices, factor {factor}", **case)
+    kind = f"23 tokens, 8 experts, 3 choices, capacity_factor {factor}{', renormalize' if case else ''}"
+    return routers.run_routing(observe, 23, 8, 3, factor, how="crowded", kind=kind, **case)
 
 
 def swapped(observe):
@@ -34,8 +35,11 @@ def nobody(observe):
 
 @pytest.mark.law("route.takes_the_largest_logits")
 def test_route_takes_the_largest_logits(observe):
-    """Far apart, tied in bfloat16, and all experts of each token."""
+    """Far apart, tied in bfloat16, closer than float32 can tell, all experts of each token, and with drops."""
     routers.judge_experts(far(observe))
+    routers.judge_experts(crowded(observe, 0.5, renormalize=True))
+    kind = "float64 logits that float32 can't tell apart"
+    routers.judge_experts(routers.run_routing(observe, 7, 9, 3, dtype="float64", how="close", kind=kind))
     routers.judge_experts(routers.run_routing(observe, 64, 40, 5, dtype="bfloat16", how="tied", kind="many equal logits in bfloat16"))
     routers.judge_experts(routers.run_routing(observe, 5, 4, 4, dtype="float64", kind="as many choices as experts"))
     routers.judge_experts(nobody(observe))
@@ -76,7 +80,8 @@ def test_capacity_is_rounded_up(observe):
     """Many quotients, in which floats round up what is an integer; a factor of 0; more than there are tokens."""
     tokens, experts, factors = (0, 1, 7, 10, 49, 1000), (2, 3, 6, 7, 49), (0.125, 1.0, 1.5, 6.0)
     cases = [[t, e, k, factor] for t in tokens for e in experts for k in (1, 2) for factor in factors]
-    routers.judge_capacities(observe, [*cases, [44, 5, 2, 3.125], [24, 7, 3, 2.625], [6, 15, 3, 2.5], [9, 3, 2, 0.0], [4, 8, 1, 8.0]], kind="many quotients")
+    cases += [[44, 5, 2, 3.125], [24, 7, 3, 2.625], [6, 15, 3, 2.5], [9, 3, 2, 0.0], [4, 8, 1, 8.0]]
+    routers.judge_capacities(observe, cases, kind="many quotients")
 
 
 @pytest.mark.law("route.drops_in_the_stated_order")

@@ -23,6 +23,12 @@ def gradient_of(x: torch.Tensor) -> torch.Tensor:
     return torch.zeros_like(x.detach()) if x.grad is None else x.grad.detach()
 
 
+def backward(y: torch.Tensor, gradient: torch.Tensor) -> None:
+    """y's backward, nothing where it has left the graph: others may then wait for ever, and it is seen who has made them."""
+    if y.requires_grad:
+        y.backward(gradient)
+
+
 # --- route and balance -----------------------------------------------------------------------------------------------
 def capacities(at: Any, *, cases: list[list[float]]) -> dict[str, torch.Tensor]:
     """expert_capacity of every case (T, E, K, factor), and the types of what it returned."""
@@ -93,7 +99,7 @@ def exchange(
             if layout == "expanded":
                 incoming = incoming.expand(y.shape)
             with at.phase(f"backward {call}"):
-                y.backward(incoming)
+                backward(y, incoming)
             answer |= {f"dx{call}": gradient_of(x), f"gradient{call} after": memory}
         answer[f"x{call} after"] = at.inputs[f"x{call}"]
     return answer
@@ -124,9 +130,9 @@ def there_and_back(
     answer = {}
     for call in range(num_calls):
         with at.phase(f"combine backward {call}"):
-            ys[call].backward(at.inputs["gradient_y"])
+            backward(ys[call], at.inputs["gradient_y"])
         with at.phase(f"dispatch backward {call}"):
-            arrived[call].rows.backward(at.inputs["gradient_rows"])
+            backward(arrived[call].rows, at.inputs["gradient_rows"])
         answer |= {f"rows {call}": arrived[call].rows.detach(), f"y {call}": ys[call].detach()}
         answer |= {f"dx {call}": gradient_of(xs[call]), f"doutputs {call}": gradient_of(outputs[call])}
         answer |= {f"x {call} after": xs[call].detach(), f"outputs {call} after": outputs[call].detach()}

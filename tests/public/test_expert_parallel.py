@@ -24,16 +24,22 @@ def plain(observe):
 
 @pytest.mark.law("route.takes_the_largest_logits")
 def test_route_takes_the_largest_logits(observe):
-    """Best first; and where many logits are equal, the lower number first."""
+    """Best first; where many logits are equal, the lower number first; dropped ones too."""
     routers.judge_experts(plain(observe))
     routers.judge_experts(routers.run_routing(observe, 40, 6, 4, how="tied"))
+    routers.judge_experts(sharing(observe))
+
+
+def sharing(observe):
+    """Most tokens want the same experts, and half of the choices is dropped; renormalized."""
+    return routers.run_routing(observe, 12, 4, 2, 0.5, how="crowded", renormalize=True)
 
 
 @pytest.mark.law("route.weights_are_probabilities")
 @pytest.mark.parametrize("renormalize", [False, True])
 def test_weights_are_probabilities(observe, renormalize):
-    """Of all experts, and as shares of the token's own."""
-    routers.judge_weights(routers.run_routing(observe, 6, 5, 2, renormalize=renormalize))
+    """Of all experts, and as shares of the token's own, though half of them is dropped."""
+    routers.judge_weights(sharing(observe) if renormalize else routers.run_routing(observe, 6, 5, 2))
 
 
 @pytest.mark.law("route.router_gets_its_gradient")
@@ -45,10 +51,10 @@ def test_the_router_gets_its_gradient(observe, renormalize):
 
 @pytest.mark.law("route.half_precision_is_widened")
 def test_half_precision_is_widened(observe):
-    """bfloat16 logits, float32 probabilities."""
-    seen = routers.run_routing(observe, 9, 12, 2, dtype="bfloat16")
-    routers.judge_weights(seen)
-    routers.judge_logits_gradient(seen)
+    """bfloat16 logits, float32 probabilities; float64 stays as it is."""
+    for seen in (routers.run_routing(observe, 9, 12, 2, dtype="bfloat16"), routers.run_routing(observe, 6, 5, 2, dtype="float64")):
+        routers.judge_weights(seen)
+        routers.judge_logits_gradient(seen)
 
 
 @pytest.mark.law("route.capacity_is_rounded_up")
@@ -104,11 +110,14 @@ def test_the_exchange_carries_each_row_once(observe, world_size):
     exchanges.judge_volume(twice(observe, world_size))
 
 
+LAYOUTS = [("plain", "float64"), ("transposed", "bfloat16"), ("expanded", "float32"), ("plain", "int64")]
+
+
 @pytest.mark.law("exchange.any_layout_and_dtype")
-@pytest.mark.parametrize(("layout", "dtype"), [("transposed", "bfloat16"), ("expanded", "float32"), ("plain", "int64")])
+@pytest.mark.parametrize(("layout", "dtype"), LAYOUTS)
 def test_the_exchange_takes_any_layout_and_dtype(observe, layout, dtype):
-    """Swapped dims in bfloat16, a gradient that is one row repeated, and integers."""
-    seen = exchanges.run_exchange(observe, 2, [UNEVEN[2]], layout=layout, dtype=dtype, dims=(3, 2))
+    """Swapped dims in bfloat16, a gradient that is one row repeated, integers; and as many rows back as there."""
+    seen = exchanges.run_exchange(observe, 2, [UNEVEN[2], [[1, 2], [2, 1]]], layout=layout, dtype=dtype, dims=(3, 2))
     exchanges.judge_traffic(seen)
     for backward in (False, True)[: 1 if dtype == "int64" else 2]:
         exchanges.judge_exchange(seen, backward=backward)
@@ -131,9 +140,10 @@ EXPERTS = {1: 3, 2: 4, 3: 6, 4: 8}
 
 
 def sent_out(observe, world_size, **case):
-    """Two choices, most of them kept, two experts on each rank."""
-    chosen = dispatching.choices(world_size, TOKENS[world_size], EXPERTS[world_size], 2)
-    return dispatching.run_dispatch(observe, world_size, EXPERTS[world_size], chosen, **case)
+    """Two choices, most of them kept, of one token none, two experts on each rank."""
+    experts, kept = dispatching.choices(world_size, TOKENS[world_size], EXPERTS[world_size], 2)
+    kept[0][1] = False
+    return dispatching.run_dispatch(observe, world_size, EXPERTS[world_size], (experts, kept), **case)
 
 
 def emptied(observe):
@@ -272,8 +282,9 @@ def test_the_layer_makes_three_exchanges_and_two(observe, factor):
 
 @pytest.mark.law("layer.holds_its_own_experts")
 def test_the_layer_holds_its_own_experts(observe):
-    """Two of four on each of two ranks."""
+    """Two of four on each of two ranks, and of each of two groups of two."""
     mixtures.judge_held(mixtures.run_layer(observe, WORLDS[2]))
+    mixtures.judge_held(mixtures.run_layer(observe, WORLDS[4], groups=PAIRED))
 
 
 @pytest.mark.law("layer.calls_are_independent")

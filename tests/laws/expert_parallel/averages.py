@@ -62,6 +62,8 @@ def judge_one(seen: Any, name: str, rank: int, members: list[int], twins: list[i
             np.mean([given(of) for of in twins], axis=0),
         "divided twice: by the expert-parallel size N and by W": right / n if n > 1 else None,
         "the sum, not divided": right * w if w > 1 else None,
+        "the mean over those that have a gradient (a missing one counts as zeros)":
+            right * w / max(1, w - len(set(missing) & set(members))),
         "the mean over the whole group, of different experts": np.mean([given(of) for of in members], axis=0),
         "this rank's own": given(rank),
     }  # fmt: skip

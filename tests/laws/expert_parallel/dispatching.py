@@ -108,7 +108,8 @@ def judge_arrived(seen: Any) -> None:
                     "the rows by expert and by token, whatever rank they come from": lambda row: (row.expert, row.token, row.place),
                     "the rows by rank and by token": lambda row: (row.place, row.token, row.choice),
                     "the rows by expert, the ranks in reverse order": lambda row: (row.expert, -row.place, row.token),
-                    "the rows by expert and by choice": lambda row: (row.expert, row.place, row.choice, row.token),
+                    "the rows by expert, and first choices before second ones, not by token":
+                        lambda row: (row.expert, row.place, row.choice, row.token),
                 }
 
                 def gathered(rows: list[Row], call: int = call, members: list[int] = members) -> Array:
@@ -130,24 +131,31 @@ def judge_combined(seen: Any) -> None:
     for members, rows_by_place in plan(seen):
         for call in range(num_calls(seen)):
             right = {rank: np.zeros(seen.request.return_of("y 0", rank).shape) for rank in members}
-            size, plain, turned = ({rank: np.zeros_like(value) for rank, value in right.items()} for _ in range(3))
+            size, plain, unsorted, again = ({rank: np.zeros_like(value) for rank, value in right.items()} for _ in range(4))
             for place, rank in enumerate(members):
                 outputs = as_given(seen, "outputs", rank, call).astype(np.float64)
                 as_arrived = sorted(range(len(rows_by_place[place])), key=lambda i, rows=rows_by_place[place]: (rows[i].place, i))
+                arrival = np.argsort(as_arrived)  # where, among the arrived rows, each row was
                 for index, row in enumerate(rows_by_place[place]):
                     home = members[row.place]
                     weight = float(seen.input("weights", home)[row.token, row.choice])
                     right[home][row.token] += weight * outputs[index]
                     size[home][row.token] += abs(weight) * np.abs(outputs[index])
                     plain[home][row.token] += outputs[index]
-                    turned[home][row.token] += weight * outputs[as_arrived[index]]
+                    unsorted[home][row.token] += weight * outputs[arrival[index]]
+                    again[home][row.token] += weight * outputs[arrival[arrival[index]]]
             for rank in members:
+                judge_lost(seen, rank, call)
                 dtype, top_k = seen.request.return_of("y 0", rank).dtype, seen.input("weights", rank).shape[1]
                 wide = seen.request.return_of("dweights", rank).dtype
                 allowed = sum_bound(wide, top_k + ROUNDINGS, size[rank])
                 if wide != dtype:
                     allowed = allowed + unit_roundoff(dtype) * np.abs(right[rank]) * (1 + 2**-10)
-                others = {"the sums without weights": plain[rank], "the sums of outputs put back in the wrong order": turned[rank]}
+                others = {
+                    "the sums without weights": plain[rank],
+                    "the sums of outputs sent home by expert, the second sort not undone": unsorted[rank],
+                    "the sums of outputs of which the second sort was undone by itself, not by its inverse": again[rank],
+                }
                 others = {words: value for words, value in others.items() if not np.allclose(value, right[rank])}
                 suggestion = "Undo the second sort by its inverse, send the rows home, weigh each by its own choice's weight, and add."
                 if wide != dtype:
@@ -155,6 +163,19 @@ def judge_combined(seen: Any) -> None:
                 hints = Hints(world_size=len(members), others=others, suggestion=suggestion)
                 what = f"combine: the weighted sums on rank {rank}"
                 assert_close(seen.rank(rank)[f"y {call}"], right[rank], allowed=allowed, what=what, hints=hints)
+
+
+def judge_lost(seen: Any, rank: int, call: int) -> None:
+    """Tokens of which nothing is kept."""
+    lost = ~seen.input("kept", rank).any(1)
+    got = seen.rank(rank)[f"y {call}"][lost]
+    if np.any(got != 0):
+        raise broken(
+            f"combine: on rank {rank}, {int((got != 0).any(1).sum())} of the {int(lost.sum())} tokens without a kept choice are not zeros.",
+            "Expected: zeros.",
+            "A token of which nothing is kept does not come out as zeros.",
+            "Begin the sums with zeros, not with x: the residual connection is outside of the layer.",
+        )
 
 
 def judge_gradients(seen: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from grader.numerics import Hints, assert_equal
-from tests.laws.expert_parallel.carrying import groups_of, judge_clean, judge_rows
+from tests.laws.expert_parallel.carrying import groups_of, judge_clean, judge_rows, require
 from tests.laws.expert_parallel.oracle import Array
 from tests.laws.expert_parallel.routers import as_dtype
 
@@ -72,6 +72,8 @@ def exchanged(parts: list[Array], matrix: Matrix, place: int) -> Array:
 
 def judge_exchange(seen: Any, *, backward: bool) -> None:
     """Every call's rows, or their gradients."""
+    if backward:
+        require(seen, "every row's gradient comes home", "Forward or backward ends with an error, and so no gradient comes home.")
     for call, matrix in enumerate(seen.request.parameters["sent"]):
         way = [list(row) for row in zip(*matrix, strict=True)] if backward else matrix
         for members in groups_of(seen):

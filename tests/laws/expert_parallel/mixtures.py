@@ -9,7 +9,7 @@ import numpy as np
 
 from grader.numerics import Hints, assert_close, assert_equal, unit_roundoff
 from grader.records import ITEMSIZE
-from tests.laws.expert_parallel.carrying import assert_all_took_part, broken, groups_of, judge_clean, judge_rows, where
+from tests.laws.expert_parallel.carrying import assert_all_took_part, broken, groups_of, judge_clean, judge_rows, require, where
 from tests.laws.expert_parallel.oracle import NAMES, Array, Mixed, chosen, counts_of, mixture
 from tests.laws.expert_parallel.routers import as_dtype
 
@@ -208,6 +208,7 @@ def judge_volume(seen: Any) -> None:
 
 def judge_held(seen: Any) -> None:
     """Names, marks, and which of the given experts are there."""
+    require(seen, "a layer with its own experts", "The layer can't be made with this rank's own experts, or it can't run.")
     e = seen.request.return_of("drouter.bias", 0).shape[0]
     for members in groups_of(seen):
         here = e // len(members)

@@ -66,13 +66,15 @@ def guess(value: float, right: int, t: int, e: int, k: int, factor: float) -> st
 
 # --- route -----------------------------------------------------------------------------------------------------------
 def draw_logits(rng: np.random.Generator, how: str, num_tokens: int, num_experts: int) -> Array:
-    """plain: normal; tied: few integers; far: some so small that their probabilities are 0; crowded: everybody wants the same few."""
+    """plain: normal; tied: few integers; far: some probabilities are 0; close: equal in float32; crowded: all want the same few."""
     logits = rng.standard_normal((num_tokens, num_experts)) * 2
     if how == "tied":
         logits = rng.integers(-1, 2, (num_tokens, num_experts)).astype(np.float64)
     if how == "far":
         logits = -120.0 - 40.0 * rng.permuted(np.tile(np.arange(num_experts), (num_tokens, 1)), axis=1)
         logits[np.arange(num_tokens), rng.integers(0, num_experts, num_tokens)] = 3.0
+    if how == "close":  # to float32 they are all the same
+        logits = 1.0 + 2.0**-40 * rng.permuted(np.tile(np.arange(num_experts), (num_tokens, 1)), axis=1)
     if how == "crowded":
         logits = logits - 1.5 * np.arange(num_experts)
     return logits
@@ -111,11 +113,12 @@ def judge_experts(seen: Any) -> None:
     logits, top_k = logits_of(seen), seen.request.parameters["top_k"]
     others = {
         "those of the smallest logits": np.argsort(logits.astype(np.float64), axis=1, kind="stable")[:, :top_k],
-        "of equal logits the higher number first": logits.shape[1] - 1 - chosen(np.flip(logits, 1), top_k),
+        "of equal logits the higher number first, not the lower": logits.shape[1] - 1 - chosen(np.flip(logits, 1), top_k),
         "the right experts, in the order of their numbers": np.sort(chosen(logits, top_k), 1),
-        "the choice by probabilities, which are equal where they underflow": chosen(softmax(logits).astype(np.float32), top_k),
+        "the choice by probabilities, which are equal where logits are not": chosen(softmax(logits).astype(np.float32), top_k),
+        "the choice by logits that were rounded to float32": chosen(logits.astype(np.float32), top_k),
     }
-    suggestion = "The largest logits, best first; of equal ones the lower number. A stable sort keeps that order, topk promises none."
+    suggestion = "The largest logits, best first; of equal ones the lower number, which a stable sort keeps and topk doesn't promise."
     assert_equal(seen.rank(0)["experts"], chosen(logits, top_k), what="experts", hints=Hints(others=others, suggestion=suggestion))
 
 
@@ -130,13 +133,13 @@ def judge_weights(seen: Any) -> None:
     probabilities, experts = softmax(logits), chosen(logits, case["top_k"])
     renormalize, wide = case.get("renormalize", False), wide_of(seen)
     relative = relative_error(logits, wide)
-    hints = Hints(suggestion="The softmax over all E experts, of logits that were widened first.")
+    hints = Hints(suggestion=f"The softmax over all E experts, in {wide}; logits of 16 bits are widened first.")
     allowed = relative * probabilities + TINY
     assert_close(seen.rank(0)["probabilities"], probabilities, allowed=allowed, what="probabilities", hints=hints)
     right = weights_of(probabilities, experts, renormalize=renormalize)
     others = {
-        "weights without renormalize": weights_of(probabilities, experts, renormalize=False),
-        "weights with renormalize": weights_of(probabilities, experts, renormalize=True),
+        "the softmax over all experts, which renormalize divides": weights_of(probabilities, experts, renormalize=False),
+        "the softmax over the chosen experts alone, as renormalize has it": weights_of(probabilities, experts, renormalize=True),
         "weights renormalized over the kept choices only": over_kept(seen, probabilities, experts),
         "weights with zeros where a choice is dropped": right * kept_here(seen, experts),
     }
@@ -204,21 +207,26 @@ def judge_kept(seen: Any) -> None:
     right = kept_here(seen, experts)
     factor = case["capacity_factor"]
     capacity = None if factor is None else capacity_of(num_tokens, num_experts, experts.shape[1], factor)
-    others = {"all kept": np.ones_like(right), "the opposite": ~right}
+    others = {"all kept, whatever the capacity": np.ones_like(right), "none kept": np.zeros_like(right)}
     if capacity is not None:
         others |= {
-            "what an expert keeps that takes token after token, with all their choices": by_token(experts, num_experts, capacity),
-            "what an expert keeps that takes the last tokens first": kept_of(experts[::-1], num_experts, capacity)[::-1],
-            "one more than the capacity": kept_of(experts, num_experts, capacity + 1),
-            "one less than the capacity": kept_of(experts, num_experts, max(0, capacity - 1)),
+            "what is kept token by token, not first choices before second ones": by_token(experts, num_experts, capacity),
+            "what is kept if the order of the tokens is reversed": kept_of(experts[::-1], num_experts, capacity)[::-1],
+            "one more than the capacity for each expert": kept_of(experts, num_experts, capacity + 1),
+            "one less than the capacity for each expert": kept_of(experts, num_experts, max(0, capacity - 1)),
             "a queue of its own for each of the K choices": np.concatenate(
                 [kept_of(experts[:, k : k + 1], num_experts, capacity) for k in range(experts.shape[1])], 1),
-            "by weight, the largest first": by_weight(softmax(logits), experts, capacity),
+            "what is kept by weight, the largest first, not in the order of the tokens": by_weight(softmax(logits), experts, capacity),
         }  # fmt: skip
-    others = {words: value for words, value in others.items() if not np.array_equal(value, right)}
     suggestion = "All first choices queue up before all second ones, each in the order of the tokens; each expert takes its capacity."
     what = f"kept (capacity {'None' if capacity is None else capacity} of {num_tokens} tokens with {experts.shape[1]} choices each)"
-    assert_equal(seen.rank(0)["kept"], right, what=what, hints=Hints(others=others, suggestion=suggestion))
+    got = seen.rank(0)["kept"]
+    # Of true and false, a wrong value is any other pattern's: so whole patterns are compared.
+    for words, value in others.items():
+        if np.array_equal(value, got) and not np.array_equal(value, right):
+            seen_words = f"{what}: {int((got != right).sum())} of {right.size} values differ."
+            raise broken(seen_words, "They must be equal.", f"It is {words}.", suggestion)
+    assert_equal(got, right, what=what, hints=Hints(suggestion=suggestion))
 
 
 def by_token(experts: Array, num_experts: int, capacity: int) -> Array:
@@ -271,8 +279,8 @@ def judge_balance(seen: Any) -> None:
         kept_shares = np.bincount(experts[kept].ravel(), minlength=num_experts) / experts.size
         best = np.bincount(experts[:, 0], minlength=num_experts) / num_tokens
         others = {
-            "the loss of kept choices only": num_experts * (kept_shares * wide.mean(0)).sum(),
-            "the loss of kept choices only, as shares of them": num_experts
+            "the loss of kept choices only, without those dropped": num_experts * (kept_shares * wide.mean(0)).sum(),
+            "the loss of kept choices only, without those dropped, as shares of what is kept": num_experts
             * (kept_shares * experts.size / max(1, kept.sum()) * wide.mean(0)).sum(),
             "the loss of first choices only": num_experts * (best * wide.mean(0)).sum(),
             "the loss without the factor E": loss / num_experts,

@@ -1,0 +1,14 @@
+"""Returns (T, C), whatever leading dims x has.
+
+law: expert_parallel.layer.equals_the_dense_mixture
+says: y0
+"""
+        # region solution moe_forward
+        x_TC = x.reshape(-1, x.shape[-1])
+        logits = self.router(x_TC.to(self.router.weight.dtype))
+        routing = route(logits, self.top_k, self.capacity_factor, renormalize=self.renormalize)
+        dispatched = dispatch(x_TC, routing, self.group)
+        parts = dispatched.rows.split(dispatched.num_rows)
+        outputs = torch.cat([expert(rows) for expert, rows in zip(self.experts, parts, strict=True)])
+        return combine(outputs, dispatched), load_balancing_loss(routing)
+        # endregion

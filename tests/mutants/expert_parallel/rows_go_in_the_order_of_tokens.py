@@ -1,0 +1,25 @@
+"""Sorts rows by their expert's rank only before they are sent, and labels them as though by expert.
+
+law: expert_parallel.dispatch.rows_arrive_by_expert
+says: expert
+"""
+    # region solution dispatch
+    num_tokens, num_experts = routing.probabilities.shape
+    world_size = dist.get_world_size(group)
+    if num_experts % world_size:
+        raise ValueError(f"{num_experts} experts can't be spread evenly over {world_size} ranks")
+    token, choice = routing.kept.nonzero(as_tuple=True)
+    expert = routing.experts[token, choice]
+    order = (expert // (num_experts // world_size)).argsort(stable=True)
+    expert = expert[order]
+    token, choice = token[order], choice[order]
+    here_E = torch.bincount(expert, minlength=num_experts)
+    there_NL = exchange_counts(here_E, group)
+    sent = here_E.view(world_size, -1).sum(1).tolist()
+    received = there_NL.sum(1).tolist()
+    arrived = all_to_all_rows(x[token], sent, received, group)
+    labels = torch.arange(there_NL.shape[1], device=x.device).repeat(world_size).repeat_interleave(there_NL.flatten())
+    arrival = labels.argsort(stable=True)
+    back = WayBack(sent, received, token, routing.weights[token, choice], arrival, num_tokens, group)
+    return Dispatched(arrived[arrival], there_NL.sum(0).tolist(), back)
+    # endregion
