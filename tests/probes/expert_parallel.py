@@ -216,7 +216,9 @@ def layer(
             calls.append(moe(x))
     for call, (y, loss) in enumerate(calls):
         with at.phase(f"backward {call}"):
-            ((y * at.inputs[f"gradient{call}"]).sum() + balance_weight * loss).backward()
+            gradient = at.inputs[f"gradient{call}"]
+            weighted = y * gradient if y.shape == gradient.shape else y
+            (weighted.sum() + balance_weight * loss).backward()
     missing = [name for name, p in moe.named_parameters() if p.grad is None]
     at.report(missing=missing, seen=[expert.seen for expert in here])
     answer = {f"d{name}": torch.stack([gradient_of(dict(expert.named_parameters())[name]) for expert in here]) for name in NAMES}

@@ -45,7 +45,7 @@ def require(seen: Any, expected: str, diagnosis: str) -> None:
 
 def exchanges(seen: Any, rank: int, phase: str) -> list[Event]:
     """The calls of one rank in a phase; LawBroken if one is no all_to_all_single."""
-    calls = seen.wire.calls(rank, phase=phase)
+    calls = seen.events(rank=rank, phase=phase, kind="issue")
     for event in calls:
         if event.op != "all_to_all":
             raise broken(

@@ -241,7 +241,7 @@ def judge_empty(seen: Any) -> None:
 
 # --- traffic ---------------------------------------------------------------------------------------------------------
 def judge_volume(seen: Any) -> None:
-    """Rows there and back in each pass, counts once."""
+    """Rows there and back in each pass, counts once. Of a run that fell, what its dispatches sent: it may be why."""
     e = seen.request.parameters["num_experts"]
     for members in groups_of(seen):
         n = len(members)
@@ -255,7 +255,10 @@ def judge_volume(seen: Any) -> None:
                                             ("combine backward", there, 0), ("dispatch backward", back, 0)):  # fmt: skip
                     spec = wide[phase.split()[0]]
                     row_bytes = ITEMSIZE[spec.dtype] * spec.shape[1]
+                    if seen.fault and (phase != "dispatch" or len(seen.events(rank=rank, phase=f"{phase} {call}", kind="issue")) < 2):
+                        continue
                     judge_rows(seen, f"{phase} {call}", rank, rows=[rows], row_bytes=row_bytes, dtype=spec.dtype, num_counts=counts)
+    seen.require()
 
 
 def judge_traffic(seen: Any) -> None:
