@@ -118,8 +118,9 @@ def lopsided(observe, **case):
 
 
 def lines(observe):
-    """Rows that are single numbers, float64, on four ranks."""
-    return exchanges.run_exchange(observe, 4, [THREES, THREES[::-1]], dims=(), dtype="float64", kind="world size 4, rows of one number")
+    """Rows that are single numbers, float64, on four ranks; they land when they are waited for."""
+    kind = "world size 4, rows of one number that land when they are waited for"
+    return exchanges.run_exchange(observe, 4, [THREES, THREES[::-1]], dims=(), dtype="float64", late=True, kind=kind)
 
 
 @pytest.mark.law("exchange.rows_reach_their_rank")
@@ -226,8 +227,8 @@ def test_nobody_waits_for_a_rank_whose_choices_were_dropped(observe):
 
 @pytest.mark.law("dispatch.holds_rows_and_no_mask")
 def test_dispatch_holds_rows_and_no_mask(observe):
-    """4096 tokens and 64 experts."""
-    dispatching.judge_large(dispatching.run_large(observe, kind="4096 tokens, 64 experts"))
+    """4096 tokens and 128 experts."""
+    dispatching.judge_large(dispatching.run_large(observe, kind="4096 tokens, 128 experts"))
 
 
 @pytest.mark.law("dispatch.half_precision_is_summed_in_float32")

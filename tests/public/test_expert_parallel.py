@@ -189,7 +189,7 @@ def test_nobody_waits_for_an_empty_rank(observe):
 
 @pytest.mark.law("dispatch.holds_rows_and_no_mask")
 def test_dispatch_holds_rows_and_no_mask(observe):
-    """4096 tokens and 64 experts."""
+    """4096 tokens and 128 experts."""
     dispatching.judge_large(dispatching.run_large(observe))
 
 

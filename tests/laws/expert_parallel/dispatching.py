@@ -268,8 +268,8 @@ def judge_traffic(seen: Any) -> None:
 
 
 # --- memory ----------------------------------------------------------------------------------------------------------
-LARGE = {"num_tokens": 4096, "num_experts": 64, "num_channels": 64}
-ROOM = 16  # times T·K·C numbers, of section 5.8
+LARGE = {"num_tokens": 4096, "num_experts": 128, "num_channels": 64}
+ROOM = 32  # times T·K·C numbers, of section 5.8
 
 
 def run_large(observe: Any, **case: Any) -> Any:
