@@ -1,0 +1,169 @@
+"""Runs of ring_attention and ulysses_attention, and their values: every rank's part of the whole sequence's, in fp64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from grader.numerics import Hints, assert_close, assert_equal
+from tests.laws.context_parallel.oracle import HIDDEN_FROM, NAMES, Array, Whole, draw, places
+from tests.laws.context_parallel.sentences import broken
+
+RING, ULYSSES = "ring_attention", "ulysses_attention"
+WORDS = {"o": "the output", "dq": "the gradient of q", "dk": "the gradient of k", "dv": "the gradient of v"}
+SUGGESTIONS = {
+    "o": "Which block does a rank hold at step s, what does it see of it, and with what weight is it merged?",
+    "dq": "Does kernel.backward get the block that the step is about, and the o and lse of the whole softmax?",
+    "dk": "Whose keys' sums does a rank hold after each hop? Are your own share and the last hop counted, once?",
+    "dv": "Whose values' sums does a rank hold after each hop? Are your own share and the last hop counted, once?",
+}
+
+
+def groups_of(seen: Any) -> list[list[int]]:
+    """The groups that work side by side, by their global ranks."""
+    return seen.request.parameters.get("groups") or [list(range(seen.world_size))]
+
+
+def run(
+    observe: Any, world_size: int, *, function: str = RING, causal: bool = False, zigzag: bool = False, dtype: str = "float64",
+    num_tokens: int = 6, heads: tuple[int, int] = (2, 1), batch: int = 2, head_dim: int = 4, num_queries: int | None = None,
+    groups: list[list[int]] | None = None, scale: float = 1.0, hidden: float = 0.0, num_calls: int = 1, **case: Any,
+) -> Any:  # fmt: skip
+    """num_tokens: of one rank. heads: of queries, and of keys. scale: of q. hidden: this share of the keys, the first ones, is seen by nobody."""
+    query = (batch, heads[0], num_queries or num_tokens, head_dim)
+    key = (batch, heads[1], num_tokens, head_dim)
+
+    def inputs(rng: np.random.Generator) -> dict[str, list[Array]]:
+        drawn = {}
+        for number in range(num_calls):
+            for name, shape in (("q", query), ("k", key), ("v", key), ("gradient", query)):
+                drawn[f"{name}{number}"] = [draw(rng, dtype, shape) for _ in range(world_size)]
+            drawn[f"q{number}"] = [(q * scale).astype(q.dtype) for q in drawn[f"q{number}"]]
+            for members in groups or [list(range(world_size))]:
+                for place, rank in enumerate(members):
+                    where = places(place, len(members), num_tokens, zigzag=zigzag)
+                    drawn[f"k{number}"][rank][:, :, where < hidden * num_tokens * len(members), 0] = 2 * HIDDEN_FROM
+        return drawn
+
+    returns = {}
+    for number in range(num_calls):
+        for name, shape in (("q", query), ("k", key), ("v", key)):
+            returns |= {f"d{name}{number}": (dtype, shape), f"{name}{number} after": (dtype, shape)}
+        returns |= {f"o{number}": (dtype, query), f"gradient{number} after": (dtype, query)}
+    usual = {"zigzag": False, "hides": False, "num_calls": 1, "groups": None}
+    words = {"zigzag": zigzag, "hides": hidden > 0, "num_calls": num_calls, "groups": groups}
+    words = {word: value for word, value in words.items() if value != usual[word]}
+    return observe("attention", world_size=world_size, inputs=inputs, returns=returns, function=function, causal=causal, **words, **case)
+
+
+def whole_of(seen: Any, members: list[int], number: int) -> Whole:
+    """A group's whole sequence, from its ranks' inputs."""
+    case, n = seen.request.parameters, len(members)
+    zigzag = bool(case.get("zigzag"))
+
+    def joined(name: str) -> Array:
+        parts = [np.asarray(seen.input(f"{name}{number}", rank), np.float64) for rank in members]
+        whole = np.concatenate(parts, axis=2)
+        order = np.concatenate([places(place, n, parts[0].shape[2], zigzag=zigzag) for place in range(n)])
+        out = np.empty_like(whole)
+        out[:, :, order] = whole
+        return out
+
+    q, k, v, gradient = map(joined, ("q", "k", "v", "gradient"))
+    visible = np.ones((len(q), q.shape[1], q.shape[2], k.shape[2]), bool)
+    if case["causal"]:
+        visible &= np.tri(q.shape[2], k.shape[2], dtype=bool)
+    if case.get("hides"):
+        visible &= np.repeat(k[..., 0] <= HIDDEN_FROM, q.shape[1] // k.shape[1], axis=1)[:, :, None, :]
+    return Whole(q, k, v, gradient, visible)
+
+
+def judge_values(seen: Any, names: tuple[str, ...] = NAMES) -> None:
+    """Outputs and gradients of every call on every rank."""
+    case = seen.request.parameters
+    zigzag = bool(case.get("zigzag"))
+    for members in groups_of(seen):
+        n = len(members)
+        for number in range(case.get("num_calls", 1)):
+            whole = whole_of(seen, members, number)
+            for name in names:
+                spec = seen.request.return_of(f"{name}{number}", members[0])
+                own = [places(place, n, spec.shape[2], zigzag=zigzag) for place in range(n)]
+                parts = [whole.values[name][:, :, where] for where in own]
+                allowed = whole.allowed(name, spec.dtype, n)
+                call = f" of call {number + 1}" if case.get("num_calls", 1) > 1 else ""
+                for place, rank in enumerate(members):
+                    what = f"{words_of(seen)}: {WORDS[name]}{call} on rank {rank} of {n}"
+                    hints = Hints(world_size=n, others=others(parts, members, place), suggestion=SUGGESTIONS[name])
+                    assert_close(
+                        seen.rank(rank)[f"{name}{number}"], parts[place], allowed=allowed[:, :, own[place]], what=what, hints=hints
+                    )
+
+
+def others(parts: list[Array], members: list[int], place: int) -> dict[str, Array]:
+    """What might stand here instead: another rank's part."""
+    return {f"what belongs on rank {rank}": part for part, rank in zip(parts, members, strict=True) if rank != members[place]}
+
+
+def words_of(seen: Any) -> str:
+    """The call in words."""
+    case = seen.request.parameters
+    said = [word for word in ("causal", "zigzag") if case.get(word)]
+    return f"{case['function']}{' (' + ', '.join(said) + ')' if said else ''}"
+
+
+def judge_untouched(seen: Any) -> None:
+    """Inputs and incoming gradients after all is done."""
+    for number in range(seen.request.parameters.get("num_calls", 1)):
+        for name in ("q", "k", "v", "gradient"):
+            for rank in range(seen.world_size):
+                words = "the incoming gradient" if name == "gradient" else name
+                hints = Hints(suggestion="It is the caller's, and written to: receive into memory of your own, and add into sums of your own.")
+                what = f"{words_of(seen)}: {words} of rank {rank} afterwards"
+                assert_equal(seen.rank(rank)[f"{name}{number} after"], seen.input(f"{name}{number}", rank), what=what, hints=hints)
+
+
+# --- how much is computed --------------------------------------------------------------------------------------------
+MOST_ABOVE_MEAN = 0.1  # the handout's
+
+
+def pairs_of(seen: Any, rank: int, phase: str) -> int:
+    """Pairs of query and key that a rank's kernel calls cover in a phase, in every batch and head."""
+    marks = [event.facts for event in seen.events(rank=rank, phase=phase, kind="mark") if event.name == "kernel"]
+    causal = [m["queries"] * (m["queries"] + 1) // 2 if m["causal"] else m["queries"] * m["keys"] for m in marks]
+    return sum(pairs * m["heads"][0] for pairs, m in zip(causal, marks, strict=True))
+
+
+def seen_pairs(seen: Any, place: int, n: int) -> int:
+    """Pairs in which a rank's query sees the key."""
+    shape = seen.request.return_of("o0", 0).shape
+    case = seen.request.parameters
+    where = places(place, n, shape[2], zigzag=bool(case.get("zigzag")))
+    return int(shape[1] * ((where + 1).sum() if case["causal"] else len(where) * n * len(where)))
+
+
+def judge_work(seen: Any, *, balance: bool) -> None:
+    """Kernel calls cover the pairs that are seen and no others; balance: and no rank has much more to do than the mean."""
+    seen.require()
+    n = seen.world_size
+    for phase in ("forward", "backward"):
+        counts = [pairs_of(seen, rank, phase) for rank in range(n)]
+        mean = sum(counts) / n
+        for rank, count in enumerate(counts):
+            due = seen_pairs(seen, rank, n)
+            if balance and count > (1 + MOST_ABOVE_MEAN) * mean:
+                raise broken(
+                    f"{words_of(seen)}, {phase}: rank {rank}'s kernel calls cover {count} pairs of query and key; the ranks': {counts}.",
+                    f"Allowed: 10 % above the mean, {(1 + MOST_ABOVE_MEAN) * mean:g}.",
+                    f"Rank {rank} has {count / mean:.3g} times the mean to do: the others wait for it, so the ranks are not balanced.",
+                    "Draw which chunks see which: of every other rank's block exactly half is seen.",
+                )
+            if count != due:
+                wanted = "more than anybody sees: masked scores are computed" if count > due else "fewer than are seen"
+                raise broken(
+                    f"{words_of(seen)}, {phase}: rank {rank}'s kernel calls cover {count} pairs of query and key.",
+                    f"Expected: {due}, those that are seen (Q·K, with the kernel's mask Q(Q+1)/2).",
+                    f"That is {count / due:.3g} times as many: {wanted}.",
+                    "Skip blocks that are wholly masked, let the kernel mask your own block only, and slice the rest.",
+                )
