@@ -187,16 +187,15 @@ def gated(at: Any, *, direction: str) -> dict[str, torch.Tensor]:
     return {"o": o.detach(), "dq": zeros_or(q.grad, q)}
 
 
-def large(at: Any, *, num_calls: int, has_backward: bool) -> dict[str, torch.Tensor]:
-    """Calls of ring_attention whose graphs are all kept; then a backward of the last, if asked for. The last output, and row sums of dk."""
+def large(at: Any, *, has_backward: bool) -> dict[str, torch.Tensor]:
+    """A call of ring_attention whose graph is kept, and its backward if asked for. The output, and row sums of dk and dv."""
     give_back_large_blocks()
     q, k, v = (at.inputs[name].requires_grad_() for name in "qkv")
-    kernel = kernel_of(at, Attention(at))
-    outputs = [at.submission.ring_attention(q, k, v, causal=False, kernel=kernel) for _ in range(num_calls)]
+    o = at.submission.ring_attention(q, k, v, causal=False, kernel=kernel_of(at, Attention(at)))
     if not has_backward:
-        return {"o": outputs[-1].detach()}
-    outputs[-1].backward(at.inputs["gradient"])
-    return {"o": outputs[-1].detach(), "dk": zeros_or(k.grad, k).sum(-1), "dv": zeros_or(v.grad, v).sum(-1)}
+        return {"o": o.detach()}
+    o.backward(at.inputs["gradient"])
+    return {"o": o.detach(), "dk": zeros_or(k.grad, k).sum(-1), "dv": zeros_or(v.grad, v).sum(-1)}
 
 
 def give_back_large_blocks() -> None:

@@ -73,13 +73,13 @@ def test_rows_that_see_nothing_stay_empty(observe):
 
 
 def halves(observe, dtype, **case):
-    """A zigzag on three ranks in 16 bits, from which several laws are read."""
-    return attention.run(observe, 3, causal=True, zigzag=True, dtype=dtype, heads=(4, 2), **case)
+    """A zigzag on four ranks in 16 bits, from which several laws are read."""
+    return attention.run(observe, 4, causal=True, zigzag=True, dtype=dtype, heads=(4, 2), **case)
 
 
 @pytest.mark.law("ring.keys_and_values_go_round_once")
 def test_keys_and_values_go_round_once(observe):
-    """Two blocks to the next rank on three ranks, in the dtype of the keys; with zigzag as without a mask."""
+    """Three blocks to the next of four ranks, in the dtype of the keys; with zigzag as without a mask."""
     seen = halves(observe, "float16")
     travel.judge_ring_volume(seen, "forward")
     travel.judge_clean(seen)
@@ -87,7 +87,7 @@ def test_keys_and_values_go_round_once(observe):
 
 @pytest.mark.law("ring.gradients_come_home")
 def test_gradients_come_home(observe):
-    """Two blocks again, and the float32 sums two or three times."""
+    """Three blocks again, and the float32 sums three or four times."""
     seen = halves(observe, "float16")
     travel.judge_ring_volume(seen, "backward")
     travel.judge_clean(seen)
@@ -116,7 +116,7 @@ def test_sixteen_bits_are_rounded_once(observe, dtype):
 
 def independent(observe, **case):
     """Two calls, nested, of tensors that aren't contiguous."""
-    return attention.run(observe, 2, causal=True, num_calls=2, nested=True, layout="transposed", **case)
+    return attention.run(observe, 2, causal=True, num_calls=2, nested=True, layout="transposed", heads=(4, 2), **case)
 
 
 @pytest.mark.law("ring.calls_are_independent")

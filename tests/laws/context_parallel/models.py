@@ -117,6 +117,10 @@ def run_sums(
 def judge_sums(seen: Any) -> None:
     """Every trained parameter has the sum, in place; frozen ones have nothing; nothing but all_reduce is called."""
     missing = seen.request.parameters["missing"]
+    if seen.fault is not None and seen.fault.kind in ("mismatch", "deadlock"):
+        raise broken(f"sum_gradients: {seen.fault.sentence}", "Expected: the same all_reduces on all ranks.",
+                     "A gradient that is missing on one rank is left out there, and counts for zeros nowhere.",
+                     "torch.zeros_like(parameter) where grad is None.", "\n".join(seen.fault.lines))  # fmt: skip
     for rank in range(seen.world_size):
         _, members = place_of(seen, rank)
         for name in ("first", "second", "third"):

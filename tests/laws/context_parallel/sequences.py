@@ -182,7 +182,7 @@ def judge_one_shard(seen: Any, number: int, rank: int, own: dict[str, Array], na
 
 def judge_padding(seen: Any) -> None:
     """As judge_shard; a length that isn't the shortest possible is told as such, and so is a refusal."""
-    if seen.fault is not None and ("ValueError" in seen.fault.sentence or "shape" in seen.fault.sentence):
+    if seen.fault is not None and any(word in seen.fault.sentence for word in ("ValueError", "was asked for")):
         raise broken(f"shard_sequence: {seen.fault.sentence}", "Expected: any T is padded up to the next multiple of N (2N with zigzag).",
                      "An uneven T is refused, or padded to another length.",
                      "As few places as needed: -T % N, or -T % (2N).")  # fmt: skip
