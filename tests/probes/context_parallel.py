@@ -140,10 +140,13 @@ def merge(at: Any, *, names: list[str]) -> dict[str, torch.Tensor]:
 
 # --- attention -------------------------------------------------------------------------------------------------------
 def attention(
-    at: Any, *, function: str, causal: bool, zigzag: bool = False, groups: list[list[int]] | None = None, layout: str = "plain",
-    hides: bool = False, rounds: bool = False, num_calls: int = 1, nested: bool = False,
+    at: Any, *, function: str, masks: list[bool], zigzag: bool = False, groups: list[list[int]] | None = None, layout: str = "plain",
+    hides: bool = False, rounds: bool = False, nested: bool = False,
 ) -> dict[str, torch.Tensor]:  # fmt: skip
-    """Forward and backward of `num_calls` calls with inputs q0, k0, v0, gradient0, q1, …; nested: all forwards before the first backward."""
+    """Forward and backward of a call for each of `masks` (causal or not) with inputs q0, k0, v0, gradient0, q1, …
+
+    nested: all forwards before the first backward.
+    """
     group, takes_part = group_of(at, groups)
     words = {"zigzag": True} if zigzag else {}
     call = getattr(at.submission, function)
@@ -154,13 +157,13 @@ def attention(
         q, k, v = (laid_out(at.inputs[f"{name}{number}"], layout).requires_grad_() for name in "qkv")
         if not takes_part:
             return number, q, k, v, torch.zeros_like(q)
-        with at.phase("forward"):
-            return number, q, k, v, call(q, k, v, group, causal=causal, kernel=kernel, **words)
+        with at.phase(f"forward {number}"):
+            return number, q, k, v, call(q, k, v, group, causal=masks[number], kernel=kernel, **words)
 
     def backward(number: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, o: torch.Tensor) -> None:
         gradient = laid_out(at.inputs[f"gradient{number}"], layout)
         if takes_part:
-            with at.phase("backward"):
+            with at.phase(f"backward {number}"):
                 o.backward(gradient)
         for name, x in (("q", q), ("k", k), ("v", v)):
             answer[f"d{name}{number}"] = torch.zeros_like(x) if x.grad is None else x.grad
@@ -168,10 +171,10 @@ def attention(
         answer[f"o{number}"], answer[f"gradient{number} after"] = o.detach(), gradient
 
     if nested:
-        for made in [forward(number) for number in range(num_calls)]:
+        for made in [forward(number) for number in range(len(masks))]:
             backward(*made)
     else:
-        for number in range(num_calls):
+        for number in range(len(masks)):
             backward(*forward(number))
     return answer
 
@@ -320,6 +323,21 @@ def model(at: Any, *, config: dict[str, Any], ways: list[dict[str, Any]], groups
         is_in_place.append(made is gpt)
     at.report(is_in_place=is_in_place)
     return answer
+
+
+def wrong_ways(at: Any, *, config: dict[str, Any], ways: list[dict[str, Any]]) -> None:
+    """What parallelize_context raises for each way, and whether the model's attention and loss are what they were."""
+    raised, is_intact = [], []
+    for way in ways:
+        gpt = GPT(GPTConfig(**config))
+        before = [block.attention.attend for block in gpt.blocks] + [gpt.cross_entropy]
+        try:
+            at.submission.parallelize_context(gpt, **way)
+            raised.append("")
+        except ValueError as refusal:
+            raised.append(type(refusal).__name__)
+        is_intact.append(before == [block.attention.attend for block in gpt.blocks] + [gpt.cross_entropy])
+    at.report(raised=raised, is_intact=is_intact)
 
 
 def sums(at: Any, *, missing: list[list[str]], frozen: list[str], layout: str, groups: list[list[int]] | None = None) -> Any:

@@ -51,30 +51,28 @@ def test_merging_leaves_its_inputs_alone(observe):
 
 # --- ring ------------------------------------------------------------------------------------------------------------
 @pytest.mark.law("ring.output_equals_the_whole")
-@pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("world_size", [1, 2, 3])
-def test_ring_attentions_output_is_the_wholes(observe, world_size, causal):
-    """Each rank's output is its tokens' part."""
-    attention.judge_values(attention.run(observe, world_size, causal=causal), ("o",))
+def test_ring_attentions_output_is_the_wholes(observe, world_size):
+    """Each rank's output is its tokens' part, without a mask and with one."""
+    attention.judge_values(attention.run(observe, world_size), ("o",))
 
 
 @pytest.mark.law("ring.gradients_equal_the_whole")
-@pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("world_size", [1, 2, 3])
-def test_ring_attentions_gradients_are_the_wholes(observe, world_size, causal):
-    """Each rank has the gradients of its own q, k and v."""
-    attention.judge_values(attention.run(observe, world_size, causal=causal), GRADIENTS)
+def test_ring_attentions_gradients_are_the_wholes(observe, world_size):
+    """Each rank has the gradients of its own q, k and v, without a mask and with one."""
+    attention.judge_values(attention.run(observe, world_size), GRADIENTS)
 
 
 @pytest.mark.law("ring.output_equals_the_whole")
 def test_rows_that_see_nothing_stay_empty(observe):
     """A kernel that hides the first keys: early queries see nothing in some blocks, or at all, and its o holds NaN there."""
-    attention.judge_values(attention.run(observe, 2, causal=True, hidden=0.3), ("o",))
+    attention.judge_values(attention.run(observe, 2, masks=(True,), hidden=0.3), ("o",))
 
 
 def halves(observe, dtype, **case):
     """A zigzag on four ranks in 16 bits, from which several laws are read."""
-    return attention.run(observe, 4, causal=True, zigzag=True, dtype=dtype, heads=(4, 2), **case)
+    return attention.run(observe, 4, masks=(True,), zigzag=True, dtype=dtype, heads=(4, 2), **case)
 
 
 @pytest.mark.law("ring.keys_and_values_go_round_once")
@@ -116,7 +114,7 @@ def test_sixteen_bits_are_rounded_once(observe, dtype):
 
 def independent(observe, **case):
     """Two calls, nested, of tensors that aren't contiguous."""
-    return attention.run(observe, 2, causal=True, num_calls=2, nested=True, layout="transposed", heads=(4, 2), **case)
+    return attention.run(observe, 2, masks=(True, True), nested=True, layout="transposed", heads=(4, 2), **case)
 
 
 @pytest.mark.law("ring.calls_are_independent")
@@ -131,7 +129,7 @@ def test_calls_are_independent(observe):
 @pytest.mark.law("ring.subgroups_use_their_own_ranks")
 def test_ring_attention_stays_in_its_group(observe):
     """Two groups of two, side by side."""
-    seen = attention.run(observe, 4, causal=True, groups=[[0, 2], [1, 3]])
+    seen = attention.run(observe, 4, masks=(True,), groups=[[0, 2], [1, 3]])
     attention.judge_values(seen)
     travel.judge_groups(seen)
 
@@ -154,7 +152,7 @@ SPLITS = [((2, 12), None, "int64"), ((3, 2, 24), 2, "float32"), ((12,), 0, "int6
 
 
 @pytest.mark.law("zigzag.splits_in_two_chunks")
-@pytest.mark.parametrize("world_size", [1, 2, 3])
+@pytest.mark.parametrize("world_size", [2, 3])
 def test_zigzag_splits_in_two_chunks(observe, world_size):
     """Three dims."""
     sequences.judge_split(sequences.run_split(observe, world_size, SPLITS))
@@ -167,41 +165,39 @@ def test_zigzag_refuses_what_cannot_be_cut(observe):
 
 
 @pytest.mark.law("zigzag.restores_the_whole")
-@pytest.mark.parametrize("world_size", [1, 2, 3])
+@pytest.mark.parametrize("world_size", [2, 3])
 def test_zigzag_restores_the_whole(observe, world_size):
     """What was cut, on every rank."""
     sequences.judge_restored(sequences.run_split(observe, world_size, SPLITS))
 
 
 @pytest.mark.law("zigzag.attention_equals_the_whole")
-@pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("world_size", [1, 2, 3])
-def test_zigzag_attention_is_the_wholes(observe, world_size, causal):
+def test_zigzag_attention_is_the_wholes(observe, world_size):
     """Outputs and gradients."""
-    attention.judge_values(attention.run(observe, world_size, causal=causal, zigzag=True))
+    attention.judge_values(attention.run(observe, world_size, zigzag=True))
 
 
 @pytest.mark.law("zigzag.ranks_are_balanced")
 @pytest.mark.parametrize("world_size", [2, 3])
 def test_zigzag_ranks_are_balanced(observe, world_size):
     """Pairs of query and key in all kernel calls."""
-    attention.judge_work(attention.run(observe, world_size, causal=True, zigzag=True), balance=True)
+    attention.judge_work(attention.run(observe, world_size, zigzag=True), balance=True)
 
 
 @pytest.mark.law("zigzag.hidden_blocks_are_skipped")
 @pytest.mark.parametrize("world_size", [2, 3])
 def test_hidden_blocks_are_skipped(observe, world_size):
     """Without zigzag the first rank has one block to compute and the last has all."""
-    attention.judge_work(attention.run(observe, world_size, causal=True), balance=False)
+    attention.judge_work(attention.run(observe, world_size), balance=False)
 
 
 # --- ulysses ---------------------------------------------------------------------------------------------------------
 @pytest.mark.law("ulysses.attention_equals_the_whole")
-@pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("world_size", [1, 2, 3])
-def test_ulysses_attention_is_the_wholes(observe, world_size, causal):
+def test_ulysses_attention_is_the_wholes(observe, world_size):
     """Outputs and gradients, with half as many key heads."""
-    seen = attention.run(observe, world_size, function=ULYSSES, causal=causal, heads=(12, 6), num_tokens=4)
+    seen = attention.run(observe, world_size, function=ULYSSES, heads=(12, 6), num_tokens=4)
     attention.judge_values(seen)
     attention.judge_untouched(seen)
 
@@ -210,7 +206,7 @@ def test_ulysses_attention_is_the_wholes(observe, world_size, causal):
 @pytest.mark.parametrize("world_size", [2, 3])
 def test_ulysses_exchanges_heads_for_tokens(observe, world_size):
     """q, k, v and o each way."""
-    seen = attention.run(observe, world_size, function=ULYSSES, causal=True, heads=(12, 6), num_tokens=4)
+    seen = attention.run(observe, world_size, function=ULYSSES, heads=(12, 6), num_tokens=4)
     travel.judge_ulysses_volume(seen)
     travel.judge_clean(seen)
 
@@ -231,21 +227,21 @@ UNEVEN = [{"num_tokens": 7}, {"num_tokens": 13, "zigzag": True}, {"num_tokens": 
 
 
 @pytest.mark.law("sequence.labels_are_shifted_before_the_cut")
-@pytest.mark.parametrize("world_size", [1, 2, 3])
+@pytest.mark.parametrize("world_size", [2, 3])
 def test_labels_are_shifted_before_the_cut(observe, world_size):
     """Contiguous and zigzag."""
     sequences.judge_shard(sequences.run_shard(observe, world_size, EVEN), ("tokens", "targets"))
 
 
 @pytest.mark.law("sequence.positions_follow_the_tokens")
-@pytest.mark.parametrize("world_size", [1, 2, 3])
+@pytest.mark.parametrize("world_size", [2, 3])
 def test_positions_follow_the_tokens(observe, world_size):
     """Counted, and given."""
     sequences.judge_shard(sequences.run_shard(observe, world_size, EVEN), ("tokens", "positions"))
 
 
 @pytest.mark.law("sequence.uneven_lengths_are_padded")
-@pytest.mark.parametrize("world_size", [1, 3])
+@pytest.mark.parametrize("world_size", [3])
 def test_uneven_lengths_are_padded(observe, world_size):
     """Lengths that nothing divides, and fewer tokens than chunks."""
     sequences.judge_padding(sequences.run_shard(observe, world_size, UNEVEN))

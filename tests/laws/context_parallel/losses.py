@@ -86,7 +86,7 @@ def judge_loss(seen: Any, *, gradient: bool) -> None:
                 if gradient:
                     right = gradients[place] * case["scale"]
                     # softmax, a difference, a quotient and a product: a dozen roundings of numbers below 1, and the dtype's own.
-                    allowed = 64 * unit * case["scale"] / total + (unit_roundoff(dtype) * np.abs(right) + 1e-7 if dtype in HALVES else 0.0)
+                    allowed = 64 * unit * abs(case["scale"]) / total + (unit_roundoff(dtype) * np.abs(right) + 1e-7 if dtype in HALVES else 0.0)
                     hints = Hints(world_size=n, factors={"what arrives": case["scale"]}, suggestion=
                                   "The derivative of the whole mean with respect to this rank's logits: (softmax - one-hot) over "
                                   "the number of all ranks' targets.")  # fmt: skip

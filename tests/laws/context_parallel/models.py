@@ -145,3 +145,21 @@ def judge_sums(seen: Any) -> None:
         if any(call.facts.get("strided") for call in seen.wire.calls(rank, phase="sum")):
             raise broken(f"sum_gradients: rank {rank} hands all_reduce a tensor that isn't contiguous.", "Expected: contiguous tensors only.",
                          "NCCL refuses it.", "contiguous(), and copy_ back.")  # fmt: skip
+
+
+# --- ways that don't exist -------------------------------------------------------------------------------------------
+WRONG_WAYS = [{"method": "rings"}, {"method": "ulysses", "zigzag": True}, {"method": ""}]
+
+
+def run_ways(observe: Any, **case: Any) -> Any:
+    """parallelize_context in ways that there are not."""
+    return observe("wrong_ways", world_size=1, returns={}, config=GPT2, ways=WRONG_WAYS, **case)
+
+
+def judge_ways(seen: Any) -> None:
+    """Each raises a ValueError, and leaves the model as it was."""
+    for way, raised, is_intact in zip(WRONG_WAYS, seen.facts(0)["raised"], seen.facts(0)["is_intact"], strict=True):
+        if raised != "ValueError" or not is_intact:
+            raise broken(f"parallelize_context with {way} raises {raised or 'nothing'}, and leaves a model that is "
+                         f"{'as it was' if is_intact else 'changed'}.", "Expected: a ValueError, and the model as it was.",
+                         "A way that does not exist is not refused with a ValueError.", "Check before you replace.")  # fmt: skip

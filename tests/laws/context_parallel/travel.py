@@ -14,8 +14,12 @@ from tests.laws.context_parallel.attention import groups_of, words_of
 from tests.laws.context_parallel.oracle import Array, Whole, draw
 from tests.laws.context_parallel.sentences import broken
 
-PHASES = ("forward", "backward")
 WIDE = "float32"  # in which gradients of 16-bit tensors are summed
+
+
+def phases_of(seen: Any) -> list[str]:
+    """The phases of all calls."""
+    return [f"{direction} {number}" for number in range(len(seen.request.parameters["masks"])) for direction in ("forward", "backward")]
 
 
 # --- volume ----------------------------------------------------------------------------------------------------------
@@ -28,38 +32,38 @@ def block_bytes(seen: Any) -> tuple[int, int]:
     return num_bytes, num_bytes // ITEMSIZE[spec.dtype] * ITEMSIZE[WIDE]
 
 
-def judge_ring_volume(seen: Any, phase: str) -> None:
+def judge_ring_volume(seen: Any, direction: str, number: int = 0) -> None:
     """Blocks of keys and values in their own dtype, N-1 hops; backward their sums in float32, N-1 to N hops. Nothing else, to neighbours.
 
     With a causal mask and without zigzag some of it is needed by nobody: then less will do, but not nothing.
     """
-    case, dtype = seen.request.parameters, seen.request.return_of("dk0", 0).dtype
+    case, dtype, phase = seen.request.parameters, seen.request.return_of("dk0", 0).dtype, f"{direction} {number}"
     block, sums = block_bytes(seen)
     for members in groups_of(seen):
         n = len(members)
         if n == 1:
             raise CourseError("a group of one says nothing about volume")
-        is_all_needed = not case["causal"] or bool(case.get("zigzag"))
+        is_all_needed = not case["masks"][number] or bool(case.get("zigzag"))
         for place, rank in enumerate(members):
             sent = traffic.sends(seen, rank, phase)
-            strange = sorted({m.dtype for m in sent if m.num_bytes} - {dtype, WIDE if phase == "backward" else dtype})
+            strange = sorted({m.dtype for m in sent if m.num_bytes} - {dtype, WIDE if direction == "backward" else dtype})
             if strange:
                 raise broken(
-                    f"{words_of(seen)}, {phase}: rank {rank} sends {', '.join(strange)} for {dtype} keys and values.",
+                    f"{words_of(seen, number)}, {phase}: rank {rank} sends {', '.join(strange)} for {dtype} keys and values.",
                     f"Expected: keys and values in {dtype}, and sums of their gradients in {WIDE}.",
                     "What travels has another dtype than it should, and so another number of bytes.",
                     "Is something converted before it is sent?",
                 )
-            if phase == "backward" and sent and not any(message.dtype == WIDE for message in sent):
+            if direction == "backward" and sent and not any(message.dtype == WIDE for message in sent):
                 raise broken(
-                    f"{words_of(seen)}, backward: all that rank {rank} sends is {dtype}.",
+                    f"{words_of(seen, number)}, backward: all that rank {rank} sends is {dtype}.",
                     f"Expected: keys and values in {dtype}, and sums of their gradients in {WIDE}.",
                     f"The sums of gradients travel in {dtype}, and are rounded on every hop, or they don't travel at all.",
                     "Sums stay wide until they are at home.",
                 )
             least = (n - 1) * block if is_all_needed else 0
             judge_bytes(seen, rank, phase, sent, dtype, least=least, most=(n - 1) * block, what="keys and values", unit=block)
-            if phase == "backward":
+            if direction == "backward":
                 least = (n - 1) * sums if is_all_needed else 0
                 judge_bytes(seen, rank, phase, sent, WIDE, least=least, most=n * sums, what="sums of gradients", unit=sums)
             neighbours = {members[(place + 1) % n], members[(place - 1) % n]}
@@ -67,7 +71,7 @@ def judge_ring_volume(seen: Any, phase: str) -> None:
             if sent or is_all_needed:
                 traffic.assert_peers(seen, rank, phase, allowed=neighbours, hint=hint)
         if not is_all_needed and not any(traffic.sends(seen, rank, phase) for rank in members):
-            raise broken(f"{words_of(seen)}, {phase}: nobody sends anything.", "Needed: keys and values of earlier ranks.")
+            raise broken(f"{words_of(seen, number)}, {phase}: nobody sends anything.", "Needed: keys and values of earlier ranks.")
 
 
 def judge_bytes(
@@ -90,7 +94,7 @@ def judge_clean(seen: Any) -> None:
     """All that travels is contiguous, goes through the group given, and is waited for."""
     for members in groups_of(seen):
         for rank in members:
-            for phase in PHASES:
+            for phase in phases_of(seen):
                 traffic.assert_contiguous(seen, rank, phase)
                 traffic.assert_group(seen, rank, phase, members)
                 traffic.assert_waited(seen, rank, phase)
@@ -103,7 +107,7 @@ def judge_ulysses_volume(seen: Any) -> None:
     for members in groups_of(seen):
         n = len(members)
         for rank in members:
-            for phase in PHASES:
+            for phase in phases_of(seen):
                 calls = seen.wire.calls(rank, phase=phase)
                 strange = [call for call in calls if call.op != "all_to_all"]
                 if strange:
@@ -188,11 +192,12 @@ def judge_gated(seen: Any) -> None:
 # --- memory ----------------------------------------------------------------------------------------------------------
 NUM_RANKS, LARGE_QUERIES, LARGE_KEYS, LARGE_WIDTH = 8, 4, 4096, 32
 BLOCK_BYTES = 2 * LARGE_KEYS * LARGE_WIDTH * ITEMSIZE["float32"]  # a rank's k and v: 1 MiB
-# Forward holds two blocks, one in use and one that arrives: there is room for four. Those of all ranks are eight.
-FORWARD_BYTES = 4 * BLOCK_BYTES + 2 * MiB
-# Backward two blocks, and of their gradients: own, the share of this step, as it leaves and as it arrives, what the kernel returns and a sum:
-# eight; there is room for eleven. Keys, values and gradients of all ranks are sixteen at least.
-BACKWARD_BYTES = 11 * BLOCK_BYTES + 2 * MiB
+# Forward holds two blocks, one in use and one that arrives; with what the process needs to receive them that is 6 MiB. All ranks' are eight,
+# and what is needed to receive them.
+FORWARD_BYTES = 8 * MiB
+# Backward holds two blocks, and of their gradients own sums, this step's share, what leaves and what arrives, and what the kernel returns:
+# 13 MiB with what the process needs. All ranks' keys, values and gradients are sixteen, or eight beside these sums, and the same on top.
+BACKWARD_BYTES = 17 * MiB
 
 
 def run_large(observe: Any, *, has_backward: bool, **case: Any) -> Any:
@@ -231,7 +236,7 @@ def judge_large(seen: Any) -> None:
 def judge_groups(seen: Any) -> None:
     """Everything goes through the group that was given."""
     judge_clean(seen)
-    if not any(seen.wire.calls(rank, phase=phase) for rank in range(seen.world_size) for phase in PHASES):
+    if not any(seen.wire.calls(rank, phase=phase) for rank in range(seen.world_size) for phase in phases_of(seen)):
         raise broken("Nobody sends anything.", "Expected: keys and values go round in each group.")
 
 
