@@ -61,8 +61,8 @@ def four(observe, **case):
 
 
 def several(observe):
-    """Fewer queries than keys, another number of heads, a batch of three, and scores of some size."""
-    return attention.run(observe, 3, masks=(False,), heads=(3, 3), batch=3, num_queries=2, num_tokens=5, head_dim=3, scale=4.0, kind="other shapes, no mask")
+    """More queries than keys, another number of heads, a batch of three, and scores of some size."""
+    return attention.run(observe, 3, masks=(False,), heads=(3, 3), batch=3, num_queries=7, num_tokens=5, head_dim=3, scale=4.0, kind="more queries than keys, and no mask: outputs and gradients")
 
 
 def hidden(observe, **case):
@@ -78,7 +78,7 @@ def test_ring_attentions_output_is_the_wholes(observe):
 
 @pytest.mark.law("ring.output_equals_the_whole")
 def test_ring_attentions_output_is_the_wholes_in_other_shapes(observe):
-    """More keys than queries; keys that a kernel hides; and gloo."""
+    """More queries than keys; keys that a kernel hides; and gloo."""
     attention.judge_values(several(observe), ("o",))
     attention.judge_values(hidden(observe), ("o",))
     attention.judge_values(attention.run(observe, 2, masks=(True,), transport="gloo", kind="over gloo"), ("o",))
@@ -92,7 +92,7 @@ def test_ring_attentions_gradients_are_the_wholes(observe):
 
 @pytest.mark.law("ring.gradients_equal_the_whole")
 def test_ring_attentions_gradients_are_the_wholes_in_other_shapes(observe):
-    """More keys than queries; keys that a kernel hides; and gloo."""
+    """More queries than keys; keys that a kernel hides; and gloo."""
     attention.judge_values(several(observe), GRADIENTS)
     attention.judge_values(hidden(observe), GRADIENTS)
     attention.judge_values(attention.run(observe, 2, masks=(True,), transport="gloo", kind="over gloo"), GRADIENTS)
@@ -143,8 +143,8 @@ def test_sixteen_bits_are_rounded_once(observe, rounds):
 def test_calls_are_independent(observe):
     """Three calls, one after the other and nested, with zigzag."""
     kind = "several calls"
-    for words in ({}, {"nested": True}):
-        seen = attention.run(observe, 3, masks=(True, True, False), zigzag=True, layout="transposed", heads=(2, 2), kind=kind, **words)
+    for words in ({}, {"nested": True, "layout": "transposed"}):
+        seen = attention.run(observe, 3, masks=(True, True, False), zigzag=True, heads=(2, 2), kind=kind, **words)
         attention.judge_values(seen)
         attention.judge_untouched(seen)
         travel.judge_clean(seen)

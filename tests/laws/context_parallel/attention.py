@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.numerics import Hints, assert_close, assert_equal, unit_roundoff
+from grader.numerics import Hints, assert_close, unit_roundoff
 from tests.laws.context_parallel.oracle import HIDDEN_FROM, NAMES, Array, Whole, draw, places
 from tests.laws.context_parallel.sentences import broken
 
@@ -82,6 +82,9 @@ def whole_of(seen: Any, members: list[int], number: int) -> Whole:
 
 def judge_values(seen: Any, names: tuple[str, ...] = NAMES) -> None:
     """Outputs and gradients of every call on every rank."""
+    if seen.fault is not None and seen.fault.kind == "changed_in_flight":
+        raise broken(seen.fault.sentence, "Expected: what is being sent, keys and values or sums of gradients, is left alone until wait().",
+                     "A buffer that is being sent is written to.", "Give each block's sums a tensor of their own.")  # fmt: skip
     case = seen.request.parameters
     zigzag = bool(case.get("zigzag"))
     for members in groups_of(seen):
@@ -135,10 +138,11 @@ def judge_untouched(seen: Any) -> None:
     for number in range(len(seen.request.parameters["masks"])):
         for name in ("q", "k", "v", "gradient"):
             for rank in range(seen.world_size):
-                words = "the incoming gradient" if name == "gradient" else name
-                hints = Hints(suggestion="It is the caller's, and written to: receive into memory of your own, and add into sums of your own.")
-                what = f"{words_of(seen, number)}: {words} of rank {rank} afterwards"
-                assert_equal(seen.rank(rank)[f"{name}{number} after"], seen.input(f"{name}{number}", rank), what=what, hints=hints)
+                words, before = "incoming gradient" if name == "gradient" else name, seen.input(f"{name}{number}", rank)
+                if not np.array_equal(seen.rank(rank)[f"{name}{number} after"], before):
+                    raise broken(f"{words_of(seen, number)}: the {words} of rank {rank} is another one afterwards.", "Expected: as it was.",
+                                 f"The caller's {words} is written to, in place.",
+                                 "Receive into memory of your own, and add into sums of your own.")  # fmt: skip
 
 
 # --- how much is computed --------------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ def words_of(case: Case) -> str:
     words = [case["dtype"], f"o of shape {case['shape']}"]
     words += [f"log-sum-exps of size {case['size']:g}"] if case["size"] != 1 else []
     words += [f"{case['apart']:g} apart"] if case["apart"] else []
-    words += [f"rows that have seen nothing{', with garbage in o' * (case['empty'] == 'garbage')}"] if case["empty"] else []
+    words += [f"rows that have seen nothing (lse -inf){', with garbage in o' * (case['empty'] == 'garbage')}"] if case["empty"] else []
     return ", ".join(words)
 
 

@@ -128,7 +128,8 @@ def judge_sums(seen: Any) -> None:
             dtype = seen.request.return_of(name, rank).dtype
             hints = Hints(world_size=len(members), others={"this rank's own": parts[members.index(rank)]}, suggestion=
                           "A sum over the ranks, divided by nothing; zeros where there is no gradient.")  # fmt: skip
-            what = f"sum_gradients: the gradient of {name} on rank {rank}"
+            before = ", which was None," if name in missing[rank] else ""
+            what = f"sum_gradients: the gradient of {name}{before} on rank {rank}"
             allowed = sum_bound(dtype, len(members), np.sum(np.abs(parts), axis=0))
             assert_close(seen.rank(rank)[name], np.sum(parts, axis=0), allowed=allowed, what=what, hints=hints)
         facts = seen.facts(rank)

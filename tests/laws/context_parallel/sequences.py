@@ -58,6 +58,7 @@ def numbered(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Ar
 
 def judge_split(seen: Any) -> None:
     """Parts have chunks r and 2N-1-r, in memory of their own."""
+    require_dims(seen)
     for number, case in enumerate(seen.request.parameters["cases"]):
         axis = 1 if case["dim"] is None else case["dim"]
         for rank in members_of(seen):
@@ -72,9 +73,17 @@ def judge_split(seen: Any) -> None:
                 suggestion="2N chunks; rank r has the r-th and then the r-th from the end.",
             )
             hints = hints if n > 1 else Hints()
-            what = f"zigzag_split along dim {axis}: the part of rank {rank}"
+            what = f"zigzag_split along dim {axis}: the part of rank {rank}, chunks {place} and {2 * n - 1 - place} of {2 * n}"
             assert_equal(seen.rank(rank)[f"part{number}"], parts[place], what=what, hints=hints)
             judge_own(seen, rank, number)
+
+
+def require_dims(seen: Any) -> None:
+    """A program that has fallen is told along which dims it was asked to cut."""
+    if seen.fault is not None and seen.fault.kind == "raised":
+        dims = ", ".join(str(1 if case["dim"] is None else case["dim"]) for case in seen.request.parameters["cases"])
+        raise broken(f"zigzag_split and zigzag_restore along dim {dims}: {seen.fault.sentence}", "Expected: any dim.",
+                     "A part can't be cut, or not be restored, along the dim that is given.", "Is `dim` handed to chunk and cat?")  # fmt: skip
 
 
 def judge_own(seen: Any, rank: int, number: int) -> None:
@@ -90,6 +99,7 @@ def judge_own(seen: Any, rank: int, number: int) -> None:
 
 def judge_restored(seen: Any) -> None:
     """The whole on every rank."""
+    require_dims(seen)
     for number, case in enumerate(seen.request.parameters["cases"]):
         for rank in members_of(seen):
             n = len(place_of(seen, rank)[1])
@@ -144,7 +154,7 @@ def judge_shard(seen: Any, names: tuple[str, ...] = ("tokens", "targets", "posit
             wholes = wholes_of(seen, number, rank, options.get("ignore_index", -100), missing)
             own = {name: whole[..., where] for name, whole in wholes.items()}
             words = f"{num_tokens} tokens on {n} ranks{', zigzag' if options.get('zigzag') else ''}"
-            judge_one_shard(seen, number, rank, own, names, words)
+            judge_one_shard(seen, number, rank, own, names, words, options.get("ignore_index", -100))
             for name in ("tokens", "labels"):
                 got, before = seen.rank(rank)[f"{name}{number} after"], seen.input(f"{name}{number}", rank)
                 assert_equal(got, before, what=f"shard_sequence, {words}: the caller's {name} on rank {rank} afterwards")
@@ -161,13 +171,13 @@ def wholes_of(seen: Any, number: int, rank: int, ignore_index: int, missing: int
     return padded | {"positions": np.pad(positions, behind[1:]), "labels": np.pad(labels, behind, constant_values=ignore_index)}
 
 
-def judge_one_shard(seen: Any, number: int, rank: int, own: dict[str, Array], names: tuple[str, ...], words: str) -> None:
+def judge_one_shard(seen: Any, number: int, rank: int, own: dict[str, Array], names: tuple[str, ...], words: str, ignore_index: int) -> None:
     """What one rank got of one case."""
     for name in names:
         others, suggestion = {}, "Cut and pad it as the tokens."
         if name == "targets":
             labels = own["labels"]
-            ignored = own["targets"][:, -1:] * 0 - 100
+            ignored = np.full_like(labels[:, -1:], ignore_index)
             others["the labels, not shifted"] = labels
             others["labels shifted within the part"] = np.concatenate([labels[:, 1:], ignored], 1)
             others["labels shifted round the part"] = np.roll(labels, -1, 1)
@@ -176,7 +186,7 @@ def judge_one_shard(seen: Any, number: int, rank: int, own: dict[str, Array], na
             others["0, 1, … on every rank"] = np.arange(own[name].shape[-1])
             suggestion = "Positions count along the whole sequence, or are those given; cut them as the tokens; padding has 0."
         others = {key: value for key, value in others.items() if not np.array_equal(value, own[name])}
-        what = f"shard_sequence, {words}: {name} of rank {rank}"
+        what = f"shard_sequence, {words}: {name} of rank {rank}{f' (ignore_index {ignore_index})' if name == 'targets' else ''}"
         assert_equal(seen.rank(rank)[f"{name}{number}"], own[name], what=what, hints=Hints(others=others, suggestion=suggestion))
 
 

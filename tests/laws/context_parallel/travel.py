@@ -67,7 +67,7 @@ def judge_ring_volume(seen: Any, direction: str, number: int = 0) -> None:
                 least = (n - 1) * sums if is_all_needed else 0
                 judge_bytes(seen, rank, phase, sent, WIDE, least=least, most=n * sums, what="sums of gradients", unit=sums)
             neighbours = {members[(place + 1) % n], members[(place - 1) % n]}
-            hint = "Blocks go from each rank to the next; what belongs to a rank further on comes there hop by hop."
+            hint = "Blocks go from each rank to its neighbour, the next one; what belongs to a rank further on comes there hop by hop."
             if sent or is_all_needed:
                 traffic.assert_peers(seen, rank, phase, allowed=neighbours, hint=hint)
         if not is_all_needed and not any(traffic.sends(seen, rank, phase) for rank in members):
@@ -216,6 +216,12 @@ def run_large(observe: Any, *, has_backward: bool, **case: Any) -> Any:
 
 def judge_large(seen: Any) -> None:
     """It came to its end within the memory, and some of its numbers are right."""
+    if seen.fault is not None and seen.fault.kind == "memory":
+        what = "a forward and a backward" if seen.request.parameters["has_backward"] else "a forward"
+        raise broken(f"{what} of {NUM_RANKS} ranks, with {BLOCK_BYTES} bytes of keys and values each: {seen.fault.sentence}",
+                     "Allowed: the block in use and the one that arrives, and sums of gradients for as many.",
+                     "More is held than a few blocks: those of all ranks, or what has come by is kept for backward.",
+                     "Let each block go when the next has come; in backward they come round again.")  # fmt: skip
     seen.require()
     k, v = (np.concatenate([np.asarray(seen.input(name, rank), np.float64) for rank in range(NUM_RANKS)], axis=2) for name in "kv")
     q, gradient = (np.concatenate([np.asarray(seen.input(x, r), np.float64) for r in range(NUM_RANKS)], axis=2) for x in ("q", "gradient"))
