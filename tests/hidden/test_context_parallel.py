@@ -26,7 +26,10 @@ EMPTY = [
     merging.case_of("large", (8, 3), size=10000.0, empty="garbage"),
     merging.case_of("half", (8, 3), dtype="float16", empty="garbage"),
 ]
-HALF = [merging.case_of("bfloat16", (2, 2, 9, 4), dtype="bfloat16", size=5.0), merging.case_of("float16", (31, 8), dtype="float16", apart=2.0)]
+HALF = [
+    merging.case_of("bfloat16", (2, 2, 9, 4), dtype="bfloat16", size=5.0),
+    merging.case_of("float16", (31, 8), dtype="float16", apart=2.0),
+]
 
 
 @pytest.mark.law("merging.merges_as_one_softmax")
@@ -62,7 +65,18 @@ def four(observe, **case):
 
 def several(observe):
     """More queries than keys, another number of heads, a batch of three, and scores of some size."""
-    return attention.run(observe, 3, masks=(False,), heads=(3, 3), batch=3, num_queries=7, num_tokens=5, head_dim=3, scale=4.0, kind="more queries than keys, and no mask: outputs and gradients")
+    return attention.run(
+        observe,
+        3,
+        masks=(False,),
+        heads=(3, 3),
+        batch=3,
+        num_queries=7,
+        num_tokens=5,
+        head_dim=3,
+        scale=4.0,
+        kind="more queries than keys, and no mask: outputs and gradients",
+    )
 
 
 def hidden(observe, **case):
@@ -135,7 +149,9 @@ def test_sends_leave_before_the_arithmetic(observe, world_size, direction):
 def test_sixteen_bits_are_rounded_once(observe, rounds):
     """Contiguous, on three ranks."""
     kind = "16 bits without a mask"
-    seen = attention.run(observe, 3, masks=(False,), dtype="bfloat16", heads=(4, 2), num_tokens=8, kind=kind, **({"rounds": True} if rounds else {}))
+    seen = attention.run(
+        observe, 3, masks=(False,), dtype="bfloat16", heads=(4, 2), num_tokens=8, kind=kind, **({"rounds": True} if rounds else {})
+    )
     attention.judge_rounded(seen) if rounds else attention.judge_values(seen)
 
 
@@ -187,7 +203,11 @@ def test_zigzag_splits_in_its_group(observe):
 @pytest.mark.law("zigzag.splits_in_two_chunks")
 def test_zigzag_refuses_what_cannot_be_cut(observe):
     """Fewer tokens than chunks, a number that N divides and 2N does not, another dim."""
-    cases = [refusal("zigzag_split", [(2, 4)], [4, 6]), refusal("zigzag_split", [(1, 9)], [9, 6]), refusal("zigzag_split", [(8, 6)], [8, 6], dim=0)]
+    cases = [
+        refusal("zigzag_split", [(2, 4)], [4, 6]),
+        refusal("zigzag_split", [(1, 9)], [9, 6]),
+        refusal("zigzag_split", [(8, 6)], [8, 6], dim=0),
+    ]
     sequences.judge_refusals(sequences.run_refusals(observe, 3, cases, kind="lengths that can't be cut"))
 
 
@@ -335,7 +355,9 @@ def test_logits_stay_at_home(observe):
 @pytest.mark.law("model.loss_and_gradients_equal_the_whole")
 def test_a_gpt_on_a_cut_sequence_is_the_whole_one(observe):
     """Three ranks with grouped heads, two groups of two, gloo; and ways that don't exist."""
-    models.judge(models.run(observe, 3, LLAMA | {"num_kv_heads": 3}, [ZIGZAG, models.ULYSSES], num_tokens=14, kind="three ranks, grouped heads"))
+    models.judge(
+        models.run(observe, 3, LLAMA | {"num_kv_heads": 3}, [ZIGZAG, models.ULYSSES], num_tokens=14, kind="three ranks, grouped heads")
+    )
     models.judge(models.run(observe, 4, GPT2, [ZIGZAG], groups=[[0, 2], [1, 3]], kind="two groups of two"))
     models.judge(models.run(observe, 2, GPT2, [RING], transport="gloo", kind="over gloo"))
     models.judge_ways(models.run_ways(observe, kind="ways that don't exist"))

@@ -36,6 +36,7 @@ def laid_out(x: torch.Tensor, layout: str) -> torch.Tensor:
 
 # --- the kernel ------------------------------------------------------------------------------------------------------
 def wide(x: torch.Tensor) -> torch.Tensor:
+    """x in float32, or float64 for float64."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
@@ -262,7 +263,9 @@ def shard(at: Any, *, cases: list[dict[str, Any]], groups: list[list[int]] | Non
         if takes_part:
             made = at.submission.shard_sequence(tokens, labels, positions, group, **case["options"])
         else:
-            made = (torch.zeros(tokens.shape[0], case["length"], dtype=torch.int64),) * 2 + (torch.zeros(case["length"], dtype=torch.int64),)
+            made = (torch.zeros(tokens.shape[0], case["length"], dtype=torch.int64),) * 2 + (
+                torch.zeros(case["length"], dtype=torch.int64),
+            )
         answer |= {f"{name}{number}": x for name, x in zip(("tokens", "targets", "positions"), made, strict=True)}
         answer |= {f"tokens{number} after": tokens, f"labels{number} after": labels}
         own.append(all(x.untyped_storage().nbytes() <= x.numel() * x.element_size() for x in made))

@@ -247,7 +247,12 @@ def test_uneven_lengths_are_padded(observe, world_size):
     sequences.judge_padding(sequences.run_shard(observe, world_size, UNEVEN))
 
 
-LOSSES = [loss_case([8, 8, 8]), loss_case([1, 8, 3]), loss_case([0, 5, 8], scale=3.0), loss_case([2, 0, 4], dtype="float32", ignore_index=-1)]
+LOSSES = [
+    loss_case([8, 8, 8]),
+    loss_case([1, 8, 3]),
+    loss_case([0, 5, 8], scale=3.0),
+    loss_case([2, 0, 4], dtype="float32", ignore_index=-1),
+]
 NOTHING = [loss_case([0, 0, 0]), loss_case([5, 1, 2], dtype="bfloat16"), loss_case([3, 3, 8], dtype="float16", ignore_index=4, scale=512.0)]
 
 

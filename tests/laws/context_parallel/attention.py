@@ -26,11 +26,15 @@ def groups_of(seen: Any) -> list[list[int]]:
 
 
 def run(
-    observe: Any, world_size: int, *, function: str = RING, masks: tuple[bool, ...] = (False, True), zigzag: bool = False, dtype: str = "float64",
+    observe: Any, world_size: int, *, function: str = RING, masks: tuple[bool, ...] = (False, True),
+    zigzag: bool = False, dtype: str = "float64",
     num_tokens: int = 6, heads: tuple[int, int] = (2, 1), batch: int = 2, head_dim: int = 4, num_queries: int | None = None,
     groups: list[list[int]] | None = None, scale: float = 1.0, hidden: float = 0.0, **case: Any,
 ) -> Any:  # fmt: skip
-    """A call for each of `masks`, in one run: causal or not. num_tokens: of one rank. heads: of queries, and of keys. scale: of q. hidden: this share of the keys, the first ones, is seen by nobody."""
+    """A call for each of `masks`, in one run: causal or not. num_tokens: of one rank. heads: of queries, and of keys. scale: of q.
+
+    hidden: this share of the keys, the first ones, is seen by nobody.
+    """
     query = (batch, heads[0], num_queries or num_tokens, head_dim)
     key = (batch, heads[1], num_tokens, head_dim)
 

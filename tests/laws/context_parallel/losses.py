@@ -18,7 +18,8 @@ VOCABULARY = 11
 
 
 def loss_case(
-    counts: list[int], *, dtype: str = "float64", num_tokens: int = 4, ignore_index: int | None = None, scale: float = 1.0, size: float = 1.0
+    counts: list[int], *, dtype: str = "float64", num_tokens: int = 4, ignore_index: int | None = None, scale: float = 1.0,
+    size: float = 1.0,
 ) -> Case:  # fmt: skip
     """counts: by rank, how many of its 2·num_tokens targets count. scale: of the gradient that arrives. size: of the logits."""
     return {"counts": counts, "dtype": dtype, "num_tokens": num_tokens, "ignore_index": ignore_index, "scale": scale, "size": size}
@@ -86,7 +87,9 @@ def judge_loss(seen: Any, *, gradient: bool) -> None:
                 if gradient:
                     right = gradients[place] * case["scale"]
                     # softmax, a difference, a quotient and a product: a dozen roundings of numbers below 1, and the dtype's own.
-                    allowed = 64 * unit * abs(case["scale"]) / total + (unit_roundoff(dtype) * np.abs(right) + 1e-7 if dtype in HALVES else 0.0)
+                    allowed = 64 * unit * abs(case["scale"]) / total + (
+                        unit_roundoff(dtype) * np.abs(right) + 1e-7 if dtype in HALVES else 0.0
+                    )
                     hints = Hints(world_size=n, factors={"what arrives": case["scale"]}, suggestion=
                                   "The derivative of the whole mean with respect to this rank's logits: (softmax - one-hot) over "
                                   "the number of all ranks' targets.")  # fmt: skip

@@ -22,7 +22,7 @@ Case = dict[str, Any]
 def case_of(
     name: str, shape: tuple[int, ...] = (2, 3, 5, 4), *, dtype: str = "float32", size: float = 1.0, apart: float = 0.0, empty: str = ""
 ) -> Case:  # fmt: skip
-    """shape: of o. size: of the log-sum-exps; apart: how far the second lies above the first. empty: rows "a", "b" and "ab" have seen nothing."""
+    """shape: of o. size: of the log-sum-exps; apart: how far the second lies above the first. empty: what empty rows hold, if any."""
     return {"name": name, "shape": list(shape), "dtype": dtype, "size": size, "apart": apart, "empty": empty}
 
 
@@ -45,7 +45,9 @@ def run(observe: Any, cases: list[Case], **words: Any) -> Any:
             for part, lots in (("a", (0, 1)), ("b", (0, 2))):
                 rows = np.isin(lot, lots) if case["empty"] else np.zeros(shape[:-1], bool)
                 lse[part][rows] = -np.inf
-                garbage = np.asarray(GARBAGE).astype(np.dtype(getattr(ml_dtypes, dtype, dtype))) if case["empty"] == "garbage" else np.zeros(1)
+                garbage = (
+                    np.asarray(GARBAGE).astype(np.dtype(getattr(ml_dtypes, dtype, dtype))) if case["empty"] == "garbage" else np.zeros(1)
+                )
                 o[part][rows] = np.resize(garbage, o[part][rows].shape)
             for part in "ab":
                 drawn[f"{case['name']}/o_{part}"] = o[part]

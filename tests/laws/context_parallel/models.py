@@ -144,7 +144,8 @@ def judge_sums(seen: Any) -> None:
         if strange:
             raise broken(f"sum_gradients: rank {rank} calls {', '.join(sorted(strange))}.", "Allowed: all_reduce only.")
         if any(call.facts.get("strided") for call in seen.wire.calls(rank, phase="sum")):
-            raise broken(f"sum_gradients: rank {rank} hands all_reduce a tensor that isn't contiguous.", "Expected: contiguous tensors only.",
+            raise broken(f"sum_gradients: rank {rank} hands all_reduce a tensor that isn't contiguous.",
+                         "Expected: contiguous tensors only.",
                          "NCCL refuses it.", "contiguous(), and copy_ back.")  # fmt: skip
 
 

@@ -76,9 +76,9 @@ class Whole:
     def allowed(self, name: str, dtype: str, num_blocks: int) -> Array:
         """How far one of `values` may be off.
 
-        All is computed in float32 (float64): sums of up to T or U and D terms, an exponential and a logarithm of a score that is itself such a
-        sum, and per block a merge of a dozen roundings. In 16 bits the result is rounded once more, and o may have been when it met its
-        gradient.
+        All is computed in float32 (float64): sums of up to T or U and D terms, an exponential and a logarithm of a score that is itself
+        such a sum, and per block a merge of a dozen roundings. In 16 bits the result is rounded once more, and o may have been when it met
+        its gradient.
         """
         unit = unit_roundoff("float64" if dtype == "float64" else "float32")
         num_terms = sum(self.q.shape[2:]) + self.k.shape[2] + 16 * (num_blocks + 1)

@@ -33,7 +33,8 @@ def spoken(groups: list[list[int]] | None) -> dict[str, Any]:
 
 # --- zigzag ----------------------------------------------------------------------------------------------------------
 def run_split(
-    observe: Any, world_size: int, shapes: list[tuple[tuple[int, ...], int | None, str]], *, groups: list[list[int]] | None = None, **case: Any
+    observe: Any, world_size: int, shapes: list[tuple[tuple[int, ...], int | None, str]], *,
+    groups: list[list[int]] | None = None, **case: Any,
 ) -> Any:  # fmt: skip
     """zigzag_split of wholes of these shapes along a dim (None: not said), in a dtype; and zigzag_restore."""
     n = len(groups[0]) if groups else world_size
@@ -83,7 +84,8 @@ def require_dims(seen: Any) -> None:
     if seen.fault is not None and seen.fault.kind == "raised":
         dims = ", ".join(str(1 if case["dim"] is None else case["dim"]) for case in seen.request.parameters["cases"])
         raise broken(f"zigzag_split and zigzag_restore along dim {dims}: {seen.fault.sentence}", "Expected: any dim.",
-                     "A part can't be cut, or not be restored, along the dim that is given.", "Is `dim` handed to chunk and cat?")  # fmt: skip
+                     "A part can't be cut, or not be restored, along the dim that is given.",
+                     "Is `dim` handed to chunk and cat?")  # fmt: skip
 
 
 def judge_own(seen: Any, rank: int, number: int) -> None:
@@ -94,7 +96,8 @@ def judge_own(seen: Any, rank: int, number: int) -> None:
     num_bytes = facts["num_bytes"][number]
     found = "is not contiguous" if num_bytes < 0 else f"lies in {num_bytes} bytes of memory" + ", the whole's" * (not facts["own"][number])
     raise broken(f"zigzag_split: the part on rank {rank} {found}.", f"Expected: contiguous, in {expected} bytes of its own.",
-                 "A part is a view of the whole, and keeps it alive.", "torch.cat of chunks makes a new tensor; a slice does not.")  # fmt: skip
+                 "A part is a view of the whole, and keeps it alive.",
+                 "torch.cat of chunks makes a new tensor; a slice does not.")  # fmt: skip
 
 
 def judge_restored(seen: Any) -> None:
@@ -103,7 +106,9 @@ def judge_restored(seen: Any) -> None:
     for number, case in enumerate(seen.request.parameters["cases"]):
         for rank in members_of(seen):
             n = len(place_of(seen, rank)[1])
-            hints = Hints(world_size=n, suggestion="First chunks in the order of the ranks, then second ones from the last rank to the first.")
+            hints = Hints(
+                world_size=n, suggestion="First chunks in the order of the ranks, then second ones from the last rank to the first."
+            )
             what = f"zigzag_restore along dim {1 if case['dim'] is None else case['dim']}: the whole on rank {rank}"
             assert_equal(seen.rank(rank)[f"whole{number}"], seen.input(f"x{number}", rank), what=what, hints=hints)
 
@@ -129,7 +134,9 @@ def run_shard(observe: Any, world_size: int, cases: list[Case], *, groups: list[
     probed: list[Case] = []
     for number, case in enumerate(cases):
         length = length_of(case, n)
-        returns |= {f"{name}{number}": ("int64", (2, length)) for name in ("tokens", "targets")} | {f"positions{number}": ("int64", (length,))}
+        returns |= {f"{name}{number}": ("int64", (2, length)) for name in ("tokens", "targets")} | {
+            f"positions{number}": ("int64", (length,))
+        }
         returns |= {f"{name}{number} after": ("int64", (2, case["num_tokens"])) for name in ("tokens", "labels")}
         options = {key: case[key] for key in ("zigzag", "ignore_index") if key in case}
         probed.append({"options": options, "length": length, "num_tokens": case["num_tokens"]})
@@ -171,7 +178,9 @@ def wholes_of(seen: Any, number: int, rank: int, ignore_index: int, missing: int
     return padded | {"positions": np.pad(positions, behind[1:]), "labels": np.pad(labels, behind, constant_values=ignore_index)}
 
 
-def judge_one_shard(seen: Any, number: int, rank: int, own: dict[str, Array], names: tuple[str, ...], words: str, ignore_index: int) -> None:
+def judge_one_shard(
+    seen: Any, number: int, rank: int, own: dict[str, Array], names: tuple[str, ...], words: str, ignore_index: int
+) -> None:
     """What one rank got of one case."""
     for name in names:
         others, suggestion = {}, "Cut and pad it as the tokens."
@@ -181,7 +190,9 @@ def judge_one_shard(seen: Any, number: int, rank: int, own: dict[str, Array], na
             others["the labels, not shifted"] = labels
             others["labels shifted within the part"] = np.concatenate([labels[:, 1:], ignored], 1)
             others["labels shifted round the part"] = np.roll(labels, -1, 1)
-            suggestion = "Shift the whole sequence's labels by one, pad, then cut: the target of a rank's last token is another rank's label."
+            suggestion = (
+                "Shift the whole sequence's labels by one, pad, then cut: the target of a rank's last token is another rank's label."
+            )
         elif name == "positions":
             others["0, 1, … on every rank"] = np.arange(own[name].shape[-1])
             suggestion = "Positions count along the whole sequence, or are those given; cut them as the tokens; padding has 0."
@@ -228,7 +239,8 @@ def judge_refusals(seen: Any) -> None:
                              "What does not fit is not refused with a ValueError.", "Check before anything is sent.")  # fmt: skip
             missing = [number for number in case["numbers"] if str(number) not in message]
             if missing:
-                raise broken(f"{words}: the ValueError says {message!r}.", f"Expected: a message with {' and '.join(map(str, case['numbers']))}.",
+                raise broken(f"{words}: the ValueError says {message!r}.",
+                             f"Expected: a message with {' and '.join(map(str, case['numbers']))}.",
                              "The ValueError does not name both numbers.", "Say what doesn't fit, and into what.")  # fmt: skip
         if seen.wire.calls(rank, phase="refusal"):
             raise broken(f"rank {rank} sends something before it refuses.", "Expected: nothing is sent.",

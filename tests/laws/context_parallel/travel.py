@@ -121,7 +121,7 @@ def judge_ulysses_volume(seen: Any) -> None:
                 got = sum(call.num_bytes for call in calls)
                 if wrong or got != own:
                     raise broken(
-                        f"{words_of(seen)}, {phase}: rank {rank} of {n} puts {got} bytes{f' of {wrong[0]}' if wrong else ''} into all-to-alls.",
+                        f"{words_of(seen)}, {phase}: rank {rank} of {n} puts {got} bytes {f'of {wrong[0]} ' if wrong else ''}in.",
                         f"Expected: {own}, those of q, k, v and o in {dtype}, of which (N-1)/N travel.",
                         f"That is {got / own:.3g} times the bytes.",
                         "Key heads travel as they are, not repeated; four tensors each way.",
@@ -147,7 +147,7 @@ def run_gated(observe: Any, world_size: int, direction: str, **case: Any) -> Any
             drawn["k"][rank][..., 0] = rank
         return drawn | {"signal": [np.zeros(GATED_SHAPE[-1], np.float32)] * world_size}
 
-    returns = {name: (GATED, GATED_SHAPE) for name in ("o", "dq")}
+    returns = dict.fromkeys(("o", "dq"), (GATED, GATED_SHAPE))
     return observe("gated", world_size=world_size, inputs=inputs, returns=returns, direction=direction,
                    gates=Gates(direction, "signal", steps, hold=True, messages=GATED), **case)  # fmt: skip
 
@@ -192,8 +192,8 @@ def judge_gated(seen: Any) -> None:
 # --- memory ----------------------------------------------------------------------------------------------------------
 NUM_RANKS, LARGE_QUERIES, LARGE_KEYS, LARGE_WIDTH = 8, 4, 4096, 32
 BLOCK_BYTES = 2 * LARGE_KEYS * LARGE_WIDTH * ITEMSIZE["float32"]  # a rank's k and v: 1 MiB
-# Forward holds two blocks, one in use and one that arrives; with what the process needs to receive them that is 6 MiB. All ranks' are eight,
-# and what is needed to receive them.
+# Forward holds two blocks, one in use and one that arrives; with what the process needs to receive them that is 6 MiB. All ranks' are
+# eight, and what is needed to receive them.
 FORWARD_BYTES = 8 * MiB
 # Backward holds two blocks, and of their gradients own sums, this step's share, what leaves and what arrives, and what the kernel returns:
 # 13 MiB with what the process needs. All ranks' keys, values and gradients are sixteen, or eight beside these sums, and the same on top.
@@ -244,5 +244,3 @@ def judge_groups(seen: Any) -> None:
     judge_clean(seen)
     if not any(seen.wire.calls(rank, phase=phase) for rank in range(seen.world_size) for phase in phases_of(seen)):
         raise broken("Nobody sends anything.", "Expected: keys and values go round in each group.")
-
-
