@@ -260,7 +260,8 @@ def zigzag_restore(x: torch.Tensor, group: dist.ProcessGroup | None = None, *, d
 def exchange(x: torch.Tensor, group: dist.ProcessGroup | None, *, cut: int, join: int) -> torch.Tensor:
     """Cut x into N parts along `cut`, the j-th for rank j; join those that arrive along `join`. A helper: never called by the tests."""
     # region solution exchange
-    leaving = torch.stack(x.chunk(dist.get_world_size(group), cut))  # contiguous, one part after the other
+    # One part after the other. Stacking may keep a layout such as channels_last, and the network wants none.
+    leaving = torch.stack(x.chunk(dist.get_world_size(group), cut)).contiguous()
     arriving = torch.empty_like(leaving)
     dist.all_to_all_single(arriving, leaving, group=group)
     return torch.cat(arriving.unbind(), join)

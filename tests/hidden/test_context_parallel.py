@@ -159,7 +159,7 @@ def test_sixteen_bits_are_rounded_once(observe, rounds):
 def test_calls_are_independent(observe):
     """Three calls, one after the other and nested, with zigzag."""
     kind = "several calls"
-    for words in ({}, {"nested": True, "layout": "transposed"}):
+    for words in ({}, {"nested": True, "layout": "heads innermost"}):
         seen = attention.run(observe, 3, masks=(True, True, False), zigzag=True, heads=(2, 2), kind=kind, **words)
         attention.judge_values(seen)
         attention.judge_untouched(seen)
@@ -252,7 +252,7 @@ def heads(observe, **case):
 def grouped(observe, **case):
     """Two groups of two in 16 bits, two calls nested."""
     return attention.run(observe, 4, function=ULYSSES, masks=(True, False), heads=(4, 2), nested=True, dtype="bfloat16",
-                         groups=[[0, 2], [1, 3]], layout="transposed", kind="two groups of two", **case)  # fmt: skip
+                         groups=[[0, 2], [1, 3]], layout="heads innermost", kind="two groups of two", **case)  # fmt: skip
 
 
 @pytest.mark.law("ulysses.attention_equals_the_whole")
