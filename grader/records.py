@@ -86,10 +86,11 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A place in a probe's backward. It opens for a rank when that rank has sent the gradients of the parameters in `after`."""
+    """A place in a probe. It opens for a rank when that rank has sent the gradients of the parameters in `after`, or that many bytes."""
 
     name: str
-    after: tuple[str, ...]  # by the names of their inputs: such a parameter's gradient is the input times the signal so far
+    after: tuple[str, ...] = ()  # by the names of their inputs: such a parameter's gradient is the input times the signal so far
+    sent_bytes: int = 0  # where messages count: the bytes of all that this rank has begun to send in the phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,10 @@ class Gates:
     phase: str  # what counts was sent in this phase
     signal: str
     places: tuple[Gate, ...]  # in the order in which backward comes to them
-    hold: bool = False  # no reduction of the phase is answered before every rank has come to the last gate
+    hold: bool = False  # no reduction of the phase is answered before every rank has come to the last gate; messages: see `messages`
+    # "": reductions count. A dtype: what counts are sends of it, and with `hold` one of them is answered only when its sender and its
+    # receiver have come to the gate that it opens.
+    messages: str = ""
     seed: int = 0  # of the secret numbers; no rank gets it
 
 

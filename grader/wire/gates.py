@@ -36,7 +36,9 @@ class Sent(NamedTuple):
 
 def policy_of(request: Request) -> Policy:
     """The plain wire, or the gates that the request declares."""
-    return GateKeeper(request, request.gates) if request.gates else Policy()
+    if request.gates is None:
+        return Policy()
+    return (MessageGateKeeper if request.gates.messages else GateKeeper)(request, request.gates)
 
 
 def secret_at(request: Request, gates: Gates, rank: int, place: int) -> Array:
@@ -112,6 +114,49 @@ class GateKeeper(Policy):
         flow, weight = np.sum(terms, axis=0), np.sum(np.abs(terms), axis=0)
         wide = _wide(factor)
         return (wide * flow).reshape(-1), (np.abs(wide) * weight).reshape(-1)
+
+
+class MessageGateKeeper(GateKeeper):
+    """Gates between messages: the n-th opens when so many bytes are on their way, and, if he holds, none of these arrives before it."""
+
+    def __init__(self, request: Request, gates: Gates) -> None:
+        super().__init__(request, gates)
+        self._sent_bytes: defaultdict[int, int] = defaultdict(int)
+        self._place: dict[tuple[int, int], int] = {}  # (rank, call) -> the gate that the message helps to open
+
+    def on_issue(self, call: Call) -> None:
+        """Count what a send of the phase brings on its way."""
+        if self._is_gated(call):
+            before = self._sent_bytes[call.rank]
+            self._place[call.rank, call.id] = sum(gate.sent_bytes <= before for gate in self._gates.places)
+            self._sent_bytes[call.rank] = before + call.num_bytes
+
+    def may_complete(self, operation: Operation) -> bool:
+        place = self._place_of_message(operation)
+        if not self._gates.hold or place is None or place == len(self._gates.places):
+            return True
+        return all(self._num_reached[call.rank] > place for call in operation.calls.values())
+
+    def why_held(self, call: Call) -> str:
+        if call.op == "gate":
+            place = self._place_of.get(call.word.name)
+            if place is None or self._wants_another_tensor(call):
+                return super().why_held(call)
+            wanted, sent = self._gates.places[place].sent_bytes, self._sent_bytes[call.rank]
+            return f"opens when {wanted} bytes ({self._gates.messages}) have been sent in {self._gates.phase}; this rank has sent {sent}"
+        place = None if call.operation is None else self._place_of_message(call.operation)
+        gate = self._gates.places[place].name if place is not None and place < len(self._gates.places) else "the last"
+        return f"is answered only when both ranks have come to the gate {gate!r}; whoever waits before that waits for ever"
+
+    def _is_gated(self, call: Call) -> bool:
+        return call.op == "send" and call.phase == self._gates.phase and call.ins[0].dtype == self._gates.messages
+
+    def _place_of_message(self, operation: Operation) -> int | None:
+        send = operation.calls.get(0) if operation.is_message else None
+        return None if send is None else self._place.get((send.rank, send.id))
+
+    def _missing(self, rank: int, place: int) -> list[str]:
+        return [] if self._sent_bytes[rank] >= self._gates.places[place].sent_bytes else ["messages"]
 
 
 def _wide(tensor: Tensor) -> Array:

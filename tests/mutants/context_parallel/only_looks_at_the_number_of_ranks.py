@@ -1,0 +1,12 @@
+"""Refuses lengths that N doesn't divide, and cuts those that only 2N doesn't divide unequally.
+
+law: context_parallel.zigzag.splits_in_two_chunks
+says: ValueError
+"""
+    # region solution zigzag_split
+    rank, num_chunks = dist.get_rank(group), 2 * dist.get_world_size(group)
+    if x.shape[dim] % (num_chunks // 2):
+        raise ValueError(f"{x.shape[dim]} tokens can't be cut into {num_chunks} equal chunks")
+    chunks = x.chunk(num_chunks, dim)
+    return torch.cat([chunks[rank], chunks[num_chunks - 1 - rank]], dim)
+    # endregion

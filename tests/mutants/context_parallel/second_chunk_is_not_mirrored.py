@@ -1,0 +1,12 @@
+"""Gives rank r the chunks r and N + r, so that rank 0 still has less to do.
+
+law: context_parallel.zigzag.splits_in_two_chunks
+says: chunk
+"""
+    # region solution zigzag_split
+    rank, num_chunks = dist.get_rank(group), 2 * dist.get_world_size(group)
+    if x.shape[dim] % num_chunks:
+        raise ValueError(f"{x.shape[dim]} tokens can't be cut into {num_chunks} equal chunks")
+    chunks = x.chunk(num_chunks, dim)
+    return torch.cat([chunks[rank], chunks[num_chunks // 2 + rank]], dim)
+    # endregion

@@ -1,0 +1,16 @@
+"""Leaves the GPT its own loss.
+
+law: context_parallel.model.loss_and_gradients_equal_the_whole
+says: loss
+"""
+# region solution parallelize_context
+if method not in ("ring", "ulysses") or (method == "ulysses" and zigzag):
+    raise ValueError(f"no context parallelism by {method}{' with zigzag' if zigzag else ''}")
+if method == "ring":
+    attend = functools.partial(ring_attention, group=group, zigzag=zigzag, kernel=kernel)
+else:
+    attend = functools.partial(ulysses_attention, group=group, kernel=kernel)
+for block in gpt.blocks:
+    block.attention.attend = attend
+return gpt
+# endregion
