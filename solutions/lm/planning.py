@@ -101,11 +101,12 @@ class Cluster:
     gpu: str
     flops_per_s: float  # what 16-bit matrix products of good shapes really reach, not the peak
     memory_bytes: float
-    memory_bytes_per_s: float
+    memory_bytes_per_s: float  # reached, as well
     intra_latency_s: float  # between GPUs of one node
     intra_bytes_per_s: float
     inter_latency_s: float  # between nodes
     inter_bytes_per_s: float
+    num_processors: int = 1  # of a GPU: a matrix product is made of tiles, and so many at a time; 1: no round is ever part empty
 
     @property
     def num_gpus(self) -> int:
