@@ -1,12 +1,12 @@
 """Clusters by name, from published figures. Nothing here was chosen to meet a measured step.
 
-One efficiency for each type of GPU: the highest rate that was measured of its 16-bit matrix products, as a share of its peak (stas00,
-ml-engineering, compute/accelerator/README.md, "maximum achievable matmul FLOPS"). It is applied to the sheet's memory bandwidth too: both
-say how much of its sheet a GPU gives. Peaks, memory and links are lm.hardware's, to which a test holds them; multiprocessors are those of NVIDIA's
-whitepapers. Memory counts in GB as printed: what a card really has beyond that goes to the context, to the communicators and to gaps.
+One efficiency for each type of GPU: the highest rate that was measured of its 16-bit matrix products, as a share of its peak
+(stas00/ml-engineering, compute/accelerator/README.md, "maximum achievable matmul FLOPS"). It is applied to the sheet's memory bandwidth
+too: it says how much of its sheet a GPU gives. Peaks, memory and links are lm.hardware's, to which a test holds them; multiprocessors are
+those of NVIDIA's whitepapers. Memory counts in GB as printed: what a card has beyond that goes to context, communicators and gaps.
 
-Links: the share of their bandwidth that is reached, and latencies, as in calculon-ai/calculon, systems/a100_80g.json (NVLink 0.65 and 10 us, network
-0.9 and 20 us), for all types.
+Links: the share of their bandwidth that is reached, and latencies, as in calculon-ai/calculon, systems/a100_80g.json (NVLink 0.65 and
+10 us, network 0.9 and 20 us), for all types; where a network was measured, that.
 """
 
 from __future__ import annotations
@@ -59,8 +59,13 @@ def dgx_a100(num_nodes: int) -> Cluster:
 
 
 def jean_zay(num_nodes: int) -> Cluster:
-    """8 A100-80GB and 4 Omni-Path links of 100 Gbit/s to a node: the BLOOM model card, "hardware"."""
-    return cluster("A100 SXM 80GB", num_nodes, gbit_per_s=4 * 100)
+    """8 A100-80GB to a node, and a network as it was measured there before BLOOM was trained, not as it was sold.
+
+    4 Omni-Path links of 100 Gbit/s; an all-reduce over 4 nodes reached a bus bandwidth of 40.5 Gbit/s (bigscience, experiments/bandwidth,
+    all_reduce_bench-a100-n4.txt).
+    """
+    measured = 40.49
+    return cluster("A100 SXM 80GB", num_nodes, gbit_per_s=measured / NETWORK_SHARE)
 
 
 def h100(num_nodes: int) -> Cluster:

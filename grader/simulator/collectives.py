@@ -1,8 +1,8 @@
 """What a collective costs: latency per round and bytes over bandwidth, on one link or on two when its group spans nodes.
 
 Hockney's model. The ring's figures are those of the judge's virtual time (grader/wire/virtual_time.py), to which tests hold them. An
-all-reduce takes the cheapest of ring, tree and hierarchical; all-gather and reduce-scatter are rings, as in NCCL before 2.23. A node's links
-work side by side: where g ranks of a group share a node, their ring leaves it over all g links of theirs.
+all-reduce takes the cheapest of ring, tree and hierarchical; all-gather and reduce-scatter are rings, as in NCCL before 2.23. A node's
+links work side by side: where g ranks of a group share a node, their ring leaves it over all g links of theirs.
 """
 
 from __future__ import annotations

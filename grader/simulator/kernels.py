@@ -1,9 +1,9 @@
 """What a layer's arithmetic costs on one rank: each kernel takes the longer of its FLOPs and its bytes (the roofline).
 
-Matrix products run at the rate that the cluster's GPU really reaches with good shapes. Others waste part of it: a product is cut into tiles,
-one to a processor at a time, so its rows and columns are rounded up to tiles and the tiles to whole rounds (NVIDIA, Matrix Multiplication
-Background User's Guide, "tile" and "wave" quantization; 256 x 128 is its most efficient tile). Everything between two products reads and
-writes memory: the bytes are those of fused kernels, 2 per number and 1 per dropout mask.
+Matrix products run at the rate that the cluster's GPU really reaches with good shapes. Others waste part of it: a product is cut into
+tiles, one to a processor at a time, so its rows and columns are rounded up to tiles and the tiles to whole rounds (NVIDIA, Matrix
+Multiplication Background User's Guide, "tile" and "wave" quantization; 256 x 128 is its most efficient tile). Everything between two
+products reads and writes memory: the bytes are those of fused kernels, 2 per number and 1 per dropout mask.
 """
 
 # N tokens on this rank, C hidden size, F mlp size, H heads of this rank, D head dim

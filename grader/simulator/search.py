@@ -38,7 +38,8 @@ def search(model: Model, cluster: Cluster) -> Found:
 
     A plan is bounded from below at no cost, and played only while its bound is below the best that was played.
     """
-    num_plans, bounded = 0, []
+    num_plans = 0
+    bounded: list[tuple[float, int, Plan]] = []
     layers: dict[tuple[int, ...], tuple[LayerSeconds, Traffic]] = {}
 
     def timed(plan: Plan) -> Step:

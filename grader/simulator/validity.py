@@ -24,7 +24,8 @@ def _sentences(model: Model, cluster: Cluster, plan: Plan) -> Iterator[str]:
         yield f"Every degree and count is at least 1; the smallest is {min(degrees)}."
         return
     if plan.num_gpus != cluster.num_gpus:
-        yield f"dp {plan.dp} x tp {plan.tp} x pp {plan.pp} x cp {plan.cp} = {plan.num_gpus} ranks, but the cluster has {cluster.num_gpus} GPUs."
+        product = f"dp {plan.dp} x tp {plan.tp} x pp {plan.pp} x cp {plan.cp}"
+        yield f"{product} = {plan.num_gpus} ranks, but the cluster has {cluster.num_gpus} GPUs."
     if plan.global_batch != model.global_batch:
         product = f"dp {plan.dp} x micro_batch {plan.micro_batch} x num_micro_batches {plan.num_micro_batches}"
         yield f"{product} = {plan.global_batch} sequences, but a step has {model.global_batch}."
