@@ -55,7 +55,8 @@ class Step:
         self._backwards = [timed[kind][1] for kind in kinds]
         self.forward_s = [one.total_s for one in self._forwards]
         self.backward_s = [one.total_s for one in self._backwards]
-        self._finish()
+        self._optimizer_s = max(self._optimize_s(rank) for rank in (0, plan.pp - 1))
+        self._once_s = self._reduction_s() + self._embedding_s() + self._tied_s()
 
     def at_least_s(self) -> float:
         """A bound below the step's time, without playing the schedule."""
@@ -63,49 +64,38 @@ class Step:
 
     def estimate(self, pipeline_seconds: float) -> StepEstimate:
         """The whole step, given what the pipeline takes from its first forward to its last backward."""
-        passes = [*self._forwards[self._rank :: self._plan.pp], *self._backwards[self._rank :: self._plan.pp]]
-        compute_s = self._plan.num_micro_batches * sum(one.compute_s for one in passes)
-        exposed_s = self._plan.num_micro_batches * sum(one.exposed_s for one in passes)
+        plan = self._plan
+        rank = max(range(plan.pp), key=lambda rank: sum(self.forward_s[rank :: plan.pp]) + sum(self.backward_s[rank :: plan.pp]))
+        passes = [*self._forwards[rank :: plan.pp], *self._backwards[rank :: plan.pp]]
+        compute_s = plan.num_micro_batches * sum(one.compute_s for one in passes)
+        exposed_s = plan.num_micro_batches * sum(one.exposed_s for one in passes)
         return StepEstimate(
             compute_s=compute_s + self._optimizer_s,
             exposed_communication_s=exposed_s + self._once_s,
             bubble_s=max(0.0, pipeline_seconds - compute_s - exposed_s),  # rounding apart it is never less
-            memory_bytes=memory_bytes(self._model, self._plan),
+            memory_bytes=memory_bytes(self._model, plan),
         )
-
-    def _finish(self) -> None:
-        """What comes once in a step, on the rank with the most to do."""
-        plan = self._plan
-        self._rank = max(range(plan.pp), key=self._busy_s)
-        shared, experts = local_parameters(self._model, plan, self._rank)
-        replicas = plan.dp * plan.cp if plan.zero_stage else 1
-        self._optimizer_s = optimizer_seconds(self._cluster, plan, shared / replicas + experts / max(1, replicas // plan.ep))
-        self._once_s = self._reduction_s(self._rank) + self._tied_s()
-
-    def _busy_s(self, rank: int) -> float:
-        return sum(self.forward_s[rank :: self._plan.pp]) + sum(self.backward_s[rank :: self._plan.pp])
 
     # --- one stage, one micro-batch
     def _pass(self, num_layers: int, is_first: bool, is_last: bool, is_backward: bool) -> Pass:
-        plan, layer, traffic = self._plan, self._layer, self._traffic
-        if is_backward:
-            compute_s, exposed_s = layer.backward_s, traffic.backward_s
-            if plan.recompute == "full":
-                compute_s, exposed_s = compute_s + layer.forward_s, exposed_s + traffic.forward_s
-            elif plan.recompute == "selective":
-                compute_s += layer.core_s
-        else:
-            compute_s, exposed_s = layer.forward_s, traffic.forward_s
-        if is_backward:
-            compute_s += layer.accumulate_s
-        hidden_behind_s = compute_s
-        compute_s, exposed_s = num_layers * compute_s, num_layers * exposed_s
+        plan, traffic = self._plan, self._traffic
+        layer_s = self._layer_s(is_backward)
+        compute_s, exposed_s = num_layers * layer_s, num_layers * (traffic.backward_s if is_backward else traffic.forward_s)
+        if is_backward and plan.recompute == "full":
+            exposed_s += num_layers * traffic.forward_s
         if is_last:
             compute_s += (BACKWARD if is_backward else 1) * self._head_s
         if not (is_last if is_backward else is_first):  # it begins with a message from its neighbour
             exposed_s += self._message_s()
-        exposed_s += self._weights_s(num_layers, hidden_behind_s, is_backward)
+        exposed_s += self._weights_s(num_layers, layer_s, is_backward)
         return Pass(compute_s, exposed_s)
+
+    def _layer_s(self, is_backward: bool) -> float:
+        """Arithmetic of one layer, recomputation included."""
+        if not is_backward:
+            return self._layer.forward_s
+        again_s = {"none": 0.0, "selective": self._layer.core_s, "full": self._layer.forward_s}[self._plan.recompute]
+        return self._layer.backward_s + self._layer.accumulate_s + again_s
 
     def _message_s(self) -> float:
         """Activations, or their gradients, of a micro-batch; each tensor-parallel rank sends its share."""
@@ -121,24 +111,31 @@ class Step:
         return exposed_s(num_layers, compute_s, traffic_s, overlap=plan.overlap)
 
     # --- once in a step
-    def _reduction_s(self, rank: int) -> float:
-        """What data parallelism adds at the end of a step, behind the last backward, and before the first forward of the next."""
-        plan, traffic, num_layers = self._plan, self._traffic, sum(self._layers[rank :: self._plan.pp])
-        backward_s = sum(one.total_s for one in self._backwards[rank :: plan.pp]) / num_layers
-        forward_s = sum(one.total_s for one in self._forwards[rank :: plan.pp]) / num_layers
+    def _optimize_s(self, rank: int) -> float:
+        plan = self._plan
+        shared, experts = local_parameters(self._model, plan, rank)
+        replicas = plan.dp * plan.cp if plan.zero_stage else 1
+        return optimizer_seconds(self._cluster, plan, shared / replicas + experts / max(1, replicas // plan.ep))
+
+    def _reduction_s(self) -> float:
+        """What data parallelism adds behind the last backward, and before the first forward of the next step, on the longest rank.
+
+        Only computation hides it: what other axes send would share the network.
+        """
+        plan, traffic = self._plan, self._traffic
+        num_layers = max(sum(self._layers[rank :: plan.pp]) for rank in range(plan.pp))
         seconds = 0.0
         if plan.zero_stage < 2 or (plan.zero_stage == 2 and plan.num_micro_batches == 1):
-            seconds += exposed_s(num_layers, backward_s, traffic.reduce_s, overlap=plan.overlap)
+            seconds += exposed_s(num_layers, self._layer_s(is_backward=True), traffic.reduce_s, overlap=plan.overlap)
         if plan.zero_stage in (1, 2):
-            seconds += exposed_s(num_layers, forward_s, traffic.gather_s, overlap=plan.overlap)
-        return seconds + self._ends_s()
+            seconds += exposed_s(num_layers, self._layer_s(is_backward=False), traffic.gather_s, overlap=plan.overlap)
+        return seconds
 
-    def _ends_s(self) -> float:
+    def _embedding_s(self) -> float:
         """The embedding's gradient comes last, when nothing is left to hide it."""
         plan, model = self._plan, self._model
-        group = wire.placed(self._cluster, plan.tp * plan.cp, plan.dp * plan.cp)
-        num_bytes = _reduced_bytes(plan) * model.embedding_parameters / plan.tp
-        return wire.all_reduce_s(self._cluster, group, num_bytes)
+        group = wire.placed(self._cluster, plan.tp, plan.dp * plan.cp)
+        return wire.all_reduce_s(self._cluster, group, _reduced_bytes(plan) * model.embedding_parameters / plan.tp)
 
     def _tied_s(self) -> float:
         """A tied embedding's gradient is summed over the first and the last stage."""
