@@ -8,7 +8,7 @@ memory), tensor without sequence parallelism, selective recomputation of a flash
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -33,9 +33,10 @@ class Found:
     num_fitting: int
 
 
-def search(model: Model, cluster: Cluster) -> Found:
-    """The plan with the shortest step of all that fit; of equals the one with less memory, then the first.
+def search(model: Model, cluster: Cluster, candidates: Iterable[Plan] | None = None) -> Found:
+    """The plan with the shortest step of all valid ones that fit; of equals the one with less memory, then the first.
 
+    candidates: the plans to choose among, impossible ones too; the whole space if not said.
     A plan is bounded from below at no cost, and played only while its bound is below the best that was played.
     """
     num_plans = 0
@@ -48,7 +49,8 @@ def search(model: Model, cluster: Cluster) -> Found:
             layers[key] = layer_costs(model, cluster, plan)
         return Step(model, cluster, plan, layers[key])
 
-    for plan in plans(model, cluster):
+    among = plans(model, cluster) if candidates is None else (one for one in candidates if not why_not(model, cluster, one))
+    for plan in among:
         num_plans += 1
         if fits(model, cluster, plan):
             bounded.append((timed(plan).at_least_s(), len(bounded), plan))

@@ -36,6 +36,14 @@ def test_every_axis_and_technique_is_searched() -> None:
         assert len({getattr(plan, name) for plan in every}) > 1, name
 
 
+def test_a_search_may_be_among_given_plans() -> None:
+    """Impossible ones don't count; the others do, in and out of the space."""
+    possible = [Plan(dp=8, num_micro_batches=2), Plan(dp=8, num_micro_batches=1, micro_batch=2, overlap=False)]
+    found = search(model(), node(), [Plan(dp=3), *possible])
+    assert found.num_plans == 2 and found.plan in possible
+    assert found.estimate == min((estimate_step(model(), node(), plan) for plan in possible), key=lambda estimate: estimate.step_s)
+
+
 def test_what_is_too_large_is_refused() -> None:
     """No plan, and the number of those that were tried."""
     found = search(LLAMA_405B, h100(1))
