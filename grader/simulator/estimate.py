@@ -72,7 +72,8 @@ class Step:
         return StepEstimate(
             compute_s=compute_s + self._optimizer_s,
             exposed_communication_s=exposed_s + self._once_s,
-            bubble_s=max(0.0, pipeline_seconds - compute_s - exposed_s),  # rounding apart it is never less
+            # Rounding apart never less than nothing, and nothing where nobody is waited for.
+            bubble_s=max(0.0, pipeline_seconds - compute_s - exposed_s) if plan.pp > 1 else 0.0,
             memory_bytes=memory_bytes(self._model, plan),
         )
 

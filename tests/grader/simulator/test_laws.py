@@ -59,7 +59,7 @@ def test_one_gpu_has_nobody_to_talk_to(a_model: Model, recompute: str) -> None:
     for zero_stage in (0, 3):
         plan = Plan(micro_batch=2, num_micro_batches=a_model.global_batch // 2, zero_stage=zero_stage, recompute=recompute)  # type: ignore[arg-type]
         estimate = estimate_step(a_model, silent, plan)
-        assert (estimate.exposed_communication_s, estimate.bubble_s) == (0, pytest.approx(0, abs=1e-12))
+        assert (estimate.exposed_communication_s, estimate.bubble_s) == (0, 0)
         assert estimate.compute_s > 0
 
 
@@ -104,12 +104,12 @@ def _times(estimate: StepEstimate) -> tuple[float, ...]:
 # --- what each technique is for
 @settings(max_examples=40, deadline=None)
 @given(trio=trios())
-def test_recomputing_more_never_keeps_more_and_never_computes_less(trio: tuple[Model, Cluster, Plan]) -> None:
+def test_recomputing_more_never_keeps_more_and_is_never_faster(trio: tuple[Model, Cluster, Plan]) -> None:
     """Full keeps at most what selective keeps, apart from the layer that is being made again."""
     a_model, cluster, plan = trio
     ways = [replace(plan, recompute=recompute) for recompute in ("none", "selective", "full")]
-    computed = [estimate_step(a_model, cluster, way).compute_s for way in ways]
-    assert computed == sorted(computed)
+    none_s, selective_s, full_s = (estimate_step(a_model, cluster, way).step_s for way in ways)
+    assert none_s <= selective_s * ROUNDING and selective_s <= full_s * ROUNDING
     deep = replace(a_model, num_layers=64)
     assert memory_bytes(deep, ways[2]) <= memory_bytes(deep, ways[0])
 

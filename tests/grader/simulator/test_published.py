@@ -6,6 +6,7 @@ import pytest
 
 from grader.simulator import GPUS
 from lm.hardware import HARDWARE
+from tests.benchmarks.simulator_errors import PAGE, page
 from tests.grader.simulator.validation import cases, kendall_tau, median_error, ordered_pairs
 
 MEGATRON = (*cases("megatron_table_1"), *cases("megatron_table_2"))
@@ -64,6 +65,11 @@ def test_fully_sharded_steps_are_a_bound_from_below(gpu: str) -> None:
     assert sum(case.error < 0 for case in chosen) >= len(chosen) - 1
     short = [case for case in chosen if case.model.sequence <= 2048]
     assert median_error(short) <= 0.40
+
+
+def test_the_page_of_errors_is_up_to_date() -> None:
+    """grader/design/simulator.md is what `python -m tests.benchmarks.simulator_errors` writes."""
+    assert PAGE.read_text("utf-8") == page()
 
 
 def test_gpus_are_those_of_the_given_table() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ import yaml
 from grader.simulator import Cluster, Model, Plan, StepEstimate, cluster, dgx_a100, estimate_step, h100, jean_zay
 
 PUBLISHED = Path(__file__).with_name("published.yaml")
+TABLES = ("megatron_table_1", "megatron_table_2", "korthikanti_table_5", "bloom_sweep", "llama_table_4", "foundry_fsdp", "two_h200")
+RESULTS = Path(__file__).resolve().parents[2] / "benchmarks/results"
 GPU_NAMES = {"h100_80gb": "H100 SXM 80GB", "a100_80gb": "A100 SXM 80GB", "a100_40gb": "A100 SXM 40GB"}
 ZERO_STAGE = {"FULL_SHARD": 3, "SHARD_GRAD_OP": 2}
 
@@ -31,6 +34,7 @@ class Case:
     measured_s: float | None  # None: it ran out of memory
     ran_out_of_memory: bool = False
     alike: tuple[object, ...] = ()
+    measured_bytes: float | None = None
 
     @property
     def estimate(self) -> StepEstimate:
@@ -54,7 +58,9 @@ estimated = cache(estimate_step)
 
 @cache
 def cases(table: str) -> tuple[Case, ...]:
-    """All rows of `table` in published.yaml."""
+    """All rows of `table` in published.yaml; two_h200: of what was measured here."""
+    if table == "two_h200":
+        return tuple(_two_h200())
     published = yaml.safe_load(PUBLISHED.read_text("utf-8"))
     make: dict[str, Callable[..., Iterator[Case]]] = {
         "megatron_table_1": _megatron_1,
@@ -155,7 +161,8 @@ def _bloom(
     plan = Plan(dp, tp, pp, 1, 1, micro_batch, batch // dp // micro_batch, zero_stage, "full", gradient_bytes=gradient_bytes, overlap=False)
     name = f"line {line}: dp {dp} tp {tp} pp {pp}, micro-batch {micro_batch}, {layers} x {hidden}, {heads} heads, {precision}"
     alike = (date, layers, hidden, heads, precision, plan.num_gpus)
-    yield Case("bloom_sweep", name, model, jean_zay(plan.num_gpus // 8), plan, step_s, out_of_memory, alike)
+    held = memory_gb and memory_gb * 2**30  # nvidia-smi's
+    yield Case("bloom_sweep", name, model, jean_zay(plan.num_gpus // 8), plan, step_s, out_of_memory, alike, held)
 
 
 def _llama(gpus: int, tp: int, cp: int, pp: int, dp: int, sequence: int, batch_per_dp: int, tflops_per_gpu: float) -> Iterator[Case]:
@@ -177,3 +184,19 @@ def _foundry(
     node = cluster(GPU_NAMES[gpu], gpus // 8, gbit_per_s=8 * (400 if gpu == "h100_80gb" else 200))
     name = f"{model} {gpu} x {gpus}, {sequence} tokens, {sharding}, {precision}" + (", recomputed" if recomputes else "")
     yield Case("foundry_fsdp", name, gpt, node, plan, gpt.global_batch * sequence / gpus / tokens_per_s_per_gpu)
+
+
+def _two_h200() -> Iterator[Case]:
+    """GPT-2 355M, 8 sequences of 1024 tokens on each GPU: tests/benchmarks/data_parallel_speed.py and sharded_data_parallel_speed.py."""
+    compiled = json.loads((RESULTS / "data_parallel_h200x2.json").read_text("utf-8"))["shapes"]["compiled"]["step_ms"]
+    sharded = json.loads((RESULTS / "sharded_data_parallel_h200x2.json").read_text("utf-8"))
+    measured = [
+        ("alone, compiled", 1, 0, compiled["alone"][0], None),
+        ("the course's DDP, compiled", 2, 0, compiled["reference"][0], None),
+        ("the course's FSDP, not compiled", 2, 3, sharded["step_ms"]["reference"], sharded["peak_bytes"]["reference"]),
+    ]
+    for name, gpus, stage, step_ms, peak_bytes in measured:
+        gpt = _gpt(24, 1024, 16, 50257, 1024, 8 * gpus)
+        here = cluster("H200 SXM 141GB", 1, gpus, gbit_per_s=8 * 400)
+        plan = Plan(dp=gpus, micro_batch=8, zero_stage=stage, gradient_bytes=4)
+        yield Case("two_h200", name, gpt, here, plan, step_ms / 1e3, measured_bytes=peak_bytes)
