@@ -30,6 +30,8 @@ class Traffic:
 
     forward_s: float  # per micro-batch, of tensor, context and expert parallelism; nothing hides it
     backward_s: float  # the same, without recomputation
+    busy_forward_s: float  # what arithmetic hides of it, and for so long nothing else
+    busy_backward_s: float
     gather_s: float  # its weights
     reduce_s: float  # its gradient: reduce-scatter under ZeRO, else all-reduce
 
@@ -88,7 +90,7 @@ class Step:
             compute_s += (BACKWARD if is_backward else 1) * self._head_s
         if not (is_last if is_backward else is_first):  # it begins with a message from its neighbour
             exposed_s += self._message_s()
-        exposed_s += self._weights_s(num_layers, layer_s, is_backward)
+        exposed_s += self._weights_s(num_layers, is_backward)
         return Pass(compute_s, exposed_s)
 
     def _layer_s(self, is_backward: bool) -> float:
@@ -98,18 +100,26 @@ class Step:
         again_s = {"none": 0.0, "selective": self._layer.core_s, "full": self._layer.forward_s}[self._plan.recompute]
         return self._layer.backward_s + self._layer.accumulate_s + again_s
 
+    def _cover_s(self, is_backward: bool) -> float:
+        """Arithmetic of one layer behind which weights and gradients can hide: all but what keys and values already use."""
+        traffic, layer_s = self._traffic, self._layer_s(is_backward)
+        if not is_backward:
+            return layer_s - traffic.busy_forward_s
+        again_s = traffic.busy_forward_s if self._plan.recompute == "full" else 0.0
+        return layer_s - traffic.busy_backward_s - again_s
+
     def _message_s(self) -> float:
         """Activations, or their gradients, of a micro-batch; each tensor-parallel rank sends its share."""
         plan, model = self._plan, self._model
         num_bytes = NUMBER_BYTES * plan.micro_batch * model.sequence / plan.cp * model.hidden_size / plan.tp
         return wire.message_s(self._cluster, plan.tp * plan.cp * plan.dp, num_bytes)
 
-    def _weights_s(self, num_layers: int, compute_s: float, is_backward: bool) -> float:
+    def _weights_s(self, num_layers: int, is_backward: bool) -> float:
         """What ZeRO 2 and 3 move for every micro-batch and no computation hides: gathered weights, divided gradients."""
         plan, traffic = self._plan, self._traffic
         reduces_always = is_backward and (plan.zero_stage == 3 or (plan.zero_stage == 2 and plan.num_micro_batches > 1))
         traffic_s = (traffic.gather_s if plan.zero_stage == 3 else 0.0) + (traffic.reduce_s if reduces_always else 0.0)
-        return exposed_s(num_layers, compute_s, traffic_s, overlap=plan.overlap)
+        return exposed_s(num_layers, self._cover_s(is_backward), traffic_s, overlap=plan.overlap)
 
     # --- once in a step
     def _optimize_s(self, rank: int) -> float:
@@ -127,9 +137,9 @@ class Step:
         num_layers = max(sum(self._layers[rank :: plan.pp]) for rank in range(plan.pp))
         seconds = 0.0
         if plan.zero_stage < 2 or (plan.zero_stage == 2 and plan.num_micro_batches == 1):
-            seconds += exposed_s(num_layers, self._layer_s(is_backward=True), traffic.reduce_s, overlap=plan.overlap)
+            seconds += exposed_s(num_layers, self._cover_s(is_backward=True), traffic.reduce_s, overlap=plan.overlap)
         if plan.zero_stage in (1, 2):
-            seconds += exposed_s(num_layers, self._layer_s(is_backward=False), traffic.gather_s, overlap=plan.overlap)
+            seconds += exposed_s(num_layers, self._cover_s(is_backward=False), traffic.gather_s, overlap=plan.overlap)
         return seconds
 
     def _embedding_s(self) -> float:
@@ -148,11 +158,11 @@ class Step:
         return wire.all_reduce_s(self._cluster, pair, _reduced_bytes(plan) * model.head_parameters / plan.tp)
 
 
-def exposed_s(num_layers: int, compute_s: float, traffic_s: float, overlap: bool = True) -> float:
-    """How much longer `num_layers` take for their traffic, when each layer's travels beside the next one's computation."""
+def exposed_s(num_layers: int, cover_s: float, traffic_s: float, overlap: bool = True) -> float:
+    """How much longer `num_layers` take for their traffic, when each layer's travels beside the next one's arithmetic."""
     if not overlap:
         return num_layers * traffic_s
-    return max(num_layers * compute_s + traffic_s, compute_s + num_layers * traffic_s) - num_layers * compute_s
+    return max(traffic_s, cover_s + num_layers * (traffic_s - cover_s))
 
 
 def _reduced_bytes(plan: Plan) -> int:
@@ -177,9 +187,9 @@ def _layer_traffic(model: Model, cluster: Cluster, plan: Plan, layer: LayerSecon
     both_s = 2 * joined_s + exchanged_s
     # Keys and values travel around the ring beside attention on those that have come; backward, with their gradients.
     keys_s = _keys_s(model, cluster, plan)
-    forward_s = both_s + max(0.0, keys_s - layer.core_s)
-    backward_s = both_s + max(0.0, 2 * keys_s - layer.core_backward_s)
-    return Traffic(forward_s, backward_s, *_weights_and_gradients_s(model, cluster, plan))
+    busy_forward_s, busy_backward_s = min(keys_s, layer.core_s), min(2 * keys_s, layer.core_backward_s)
+    forward_s, backward_s = both_s + keys_s - busy_forward_s, both_s + 2 * keys_s - busy_backward_s
+    return Traffic(forward_s, backward_s, busy_forward_s, busy_backward_s, *_weights_and_gradients_s(model, cluster, plan))
 
 
 def _keys_s(model: Model, cluster: Cluster, plan: Plan) -> float:
