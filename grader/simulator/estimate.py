@@ -204,6 +204,8 @@ def _weights_and_gradients_s(model: Model, cluster: Cluster, plan: Plan) -> tupl
     experts = model.num_experts * model.expert_parameters / plan.ep if model.num_experts > 1 else 0.0
     gather_s = reduce_s = 0.0
     for parameters, ep in ((shared, 1), (experts, plan.ep)):
+        if not parameters:
+            continue
         group = wire.placed(cluster, plan.tp * plan.cp * ep if ep > 1 else plan.tp, plan.dp * plan.cp // ep)
         gradient_bytes = _reduced_bytes(plan) * parameters / plan.tp
         reduce = wire.reduce_scatter_s if plan.zero_stage else wire.all_reduce_s
