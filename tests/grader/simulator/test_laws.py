@@ -15,7 +15,7 @@ FIGURES = ("flops_per_s", "memory_bytes_per_s", "intra_bytes_per_s", "inter_byte
 ROUNDING = 1 + 1e-9
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(trio=trios(), figure=st.sampled_from(FIGURES), factor=st.sampled_from([1.5, 2.0, 10.0]))
 def test_a_faster_part_never_makes_a_step_slower(trio: tuple[Model, Cluster, Plan], figure: str, factor: float) -> None:
     """More FLOPs, more memory bandwidth, more bandwidth of either link: the step takes at most as long."""
@@ -24,7 +24,7 @@ def test_a_faster_part_never_makes_a_step_slower(trio: tuple[Model, Cluster, Pla
     assert estimate_step(a_model, faster, plan).step_s <= estimate_step(a_model, cluster, plan).step_s * ROUNDING
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(trio=trios(), figure=st.sampled_from(["intra_latency_s", "inter_latency_s"]))
 def test_a_shorter_way_never_makes_a_step_slower(trio: tuple[Model, Cluster, Plan], figure: str) -> None:
     """Without latency the step takes at most as long."""
@@ -51,7 +51,7 @@ def test_more_memory_never_makes_the_best_plan_slower() -> None:
     assert len(steps) == 3 and steps == sorted(steps, reverse=True)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(a_model=models, recompute=st.sampled_from(["none", "selective", "full"]))
 def test_one_gpu_has_nobody_to_talk_to(a_model: Model, recompute: str) -> None:
     """No communication and no bubble, whatever the links are like."""
@@ -63,7 +63,7 @@ def test_one_gpu_has_nobody_to_talk_to(a_model: Model, recompute: str) -> None:
         assert estimate.compute_s > 0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(trio=trios())
 def test_every_part_of_an_estimate_is_a_time(trio: tuple[Model, Cluster, Plan]) -> None:
     """None is negative, and the bubble is there exactly where there is a pipeline."""
@@ -73,7 +73,7 @@ def test_every_part_of_an_estimate_is_a_time(trio: tuple[Model, Cluster, Plan]) 
 
 
 # --- symmetry
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(trio=trios())
 def test_where_all_links_are_equal_it_makes_no_difference_which_ranks_share_a_node(trio: tuple[Model, Cluster, Plan]) -> None:
     """Links of one kind and no latency: one node of N GPUs and N nodes of one take the same time; no axis is better placed."""
@@ -84,7 +84,7 @@ def test_where_all_links_are_equal_it_makes_no_difference_which_ranks_share_a_no
     assert _times(estimate_step(a_model, together, plan)) == pytest.approx(_times(estimate_step(a_model, apart, plan)))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(a_model=models, zero_stage=st.integers(0, 3), recompute=st.sampled_from(["none", "full"]))
 def test_context_and_data_parallelism_divide_the_tokens_alike(a_model: Model, zero_stage: int, recompute: str) -> None:
     """Twice the sequences on half of each: the same tokens and weights per rank, so the same memory and the same arithmetic."""
@@ -102,7 +102,7 @@ def _times(estimate: StepEstimate) -> tuple[float, ...]:
 
 
 # --- what each technique is for
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(trio=trios())
 def test_recomputing_more_never_keeps_more_and_is_never_faster(trio: tuple[Model, Cluster, Plan]) -> None:
     """Full keeps at most what selective keeps, apart from the layer that is being made again."""
@@ -114,7 +114,7 @@ def test_recomputing_more_never_keeps_more_and_is_never_faster(trio: tuple[Model
     assert memory_bytes(deep, ways[2]) <= memory_bytes(deep, ways[0])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(trio=trios())
 def test_zero_holds_less_with_each_stage(trio: tuple[Model, Cluster, Plan]) -> None:
     """Optimizer states, then gradients, then weights are divided; the weights gathered for a layer are the price of the last."""
@@ -125,7 +125,7 @@ def test_zero_holds_less_with_each_stage(trio: tuple[Model, Cluster, Plan]) -> N
     assert (held[0] > held[2]) == (plan.dp * plan.cp > 1)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(trio=trios())
 def test_overlap_never_costs(trio: tuple[Model, Cluster, Plan]) -> None:
     """What is hidden is at most all of it."""

@@ -29,7 +29,7 @@ def test_every_schedule_is_valid_and_has_its_published_bubble(name: str, pp: int
     assert 1 - 3 * num_micro_batches * chunks / end_s == pytest.approx(float(published_bubble(name, pp, num_micro_batches, chunks)))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(data=st.data(), shape=st.sampled_from(SHAPES))
 def test_a_pipelines_time_is_the_one_it_is_played_in(data: st.DataObject, shape: tuple[str, int, int, int]) -> None:
     """Whatever each stage costs: by a formula or played, it is what the event simulation says, and its bound is below."""
