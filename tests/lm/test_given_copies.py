@@ -21,3 +21,8 @@ def test_the_given_part_contains_no_corpus() -> None:
     """No text of a corpus is kept in the repository, only where to get it."""
     kept = [path for path in (ROOT / "datasets").rglob("*") if path.is_file() and not {"cache", "__pycache__"} & set(path.parts)]
     assert {path.suffix for path in kept} <= {".py", ".md"}
+
+
+def test_the_records_of_a_plan_are_the_graders() -> None:
+    """lm/planning.py is the simulator's records word for word: what a submission is handed is what the judge simulates."""
+    assert (ROOT / "solutions/lm/planning.py").read_bytes() == (ROOT / "grader/simulator/records.py").read_bytes()
