@@ -68,7 +68,8 @@ def rms_norm_backward_kernel(
     mask = offs_d < dim
     weight = tl.load(weight_ptr + offs_d, mask=mask, other=0.0).to(tl.float32)
     dweight = tl.zeros([BLOCK_D], tl.float32)
-    for row in range(first, num_rows, tl.num_programs(0)):
+    for place in range(0, tl.cdiv(num_rows - first, tl.num_programs(0))):
+        row = first + place * tl.num_programs(0)  # 64 bits, as `first` has
         x = tl.load(x_ptr + row * stride_x + offs_d, mask=mask, other=0.0).to(tl.float32)
         dy = tl.load(dy_ptr + row * stride_dy + offs_d, mask=mask, other=0.0).to(tl.float32)
         rstd = tl.load(rstd_ptr + row)
@@ -154,8 +155,8 @@ def bias_gelu_backward_kernel(
     cols = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
     bias = tl.load(bias_ptr + cols, mask=cols < dim, other=0.0).to(tl.float32)[None, :]
     dbias = tl.zeros([BLOCK_N, BLOCK_D], tl.float32)
-    for tile in range(first, tl.cdiv(num_rows, BLOCK_N), tl.num_programs(0)):
-        rows = tile * BLOCK_N + tl.arange(0, BLOCK_N)
+    for place in range(0, tl.cdiv(num_rows - first * BLOCK_N, tl.num_programs(0) * BLOCK_N)):
+        rows = (first + place * tl.num_programs(0)) * BLOCK_N + tl.arange(0, BLOCK_N)
         mask = (rows[:, None] < num_rows) & (cols[None, :] < dim)
         u = tl.load(x_ptr + rows[:, None] * stride_x + cols[None, :], mask=mask, other=0.0).to(tl.float32) + bias
         dy = tl.load(dy_ptr + rows[:, None] * stride_dy + cols[None, :], mask=mask, other=0.0).to(tl.float32)

@@ -115,7 +115,7 @@ def _repair_memory(get_np_dtype: Callable[[Any], np.dtype[Any]], touch: Touch) -
     def create_masked_load(self: Any, pointers: Any, mask: Any, other: Any, *_: Any, **__: Any) -> Any:
         element = pointers.get_element_ty()
         dtype = get_np_dtype(element)
-        lanes = np.broadcast_to(mask.data, pointers.data.shape)
+        lanes = _lanes(mask, pointers)
         touch("load", pointers.data[lanes], dtype.itemsize, None)
         filler = _filler(pointers.data.shape, dtype) if other is None else other.data
         raw = np.dtype(np.uint16) if dtype == BFLOAT16 else dtype
@@ -124,14 +124,14 @@ def _repair_memory(get_np_dtype: Callable[[Any], np.dtype[Any]], touch: Touch) -
 
     def create_masked_store(self: Any, pointers: Any, value: Any, mask: Any, *_: Any, **__: Any) -> Any:
         values = np.ascontiguousarray(np.broadcast_to(value.data, pointers.data.shape))
-        lanes = np.broadcast_to(mask.data, pointers.data.shape)
+        lanes = _lanes(mask, pointers)
         touch("store", pointers.data[lanes], values.dtype.itemsize, values[lanes])
         return memory.store(pointers.data, values.view(np.uint16) if values.dtype == BFLOAT16 else values, lanes)
 
     def create_atomic_rmw(self: Any, operation: Any, pointers: Any, value: Any, mask: Any, *rest: Any) -> Any:
         if value.data.dtype == BFLOAT16:
             raise TypeError("the interpreter has no atomics on bfloat16; accumulate in float32")
-        lanes = np.broadcast_to(mask.data, pointers.data.shape)
+        lanes = _lanes(mask, pointers)
         touch("atomic", pointers.data[lanes], value.data.dtype.itemsize, None)
         return rmw(self, operation, pointers, value, mask, *rest)
 
@@ -141,6 +141,11 @@ def _repair_memory(get_np_dtype: Callable[[Any], np.dtype[Any]], touch: Touch) -
 
     Builder.create_masked_load, Builder.create_masked_store = create_masked_load, create_masked_store
     Builder.create_atomic_rmw, Builder.create_atomic_cas = create_atomic_rmw, create_atomic_cas
+
+
+def _lanes(mask: Any, pointers: Any) -> NDArray[np.bool_]:
+    """Which lanes a mask lets through. Triton's interpreter holds some masks as integers (`&` of a block and a scalar is int32)."""
+    return np.broadcast_to(mask.data.astype(np.bool_, copy=False), pointers.data.shape)
 
 
 def _filler(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
