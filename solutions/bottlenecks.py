@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -71,7 +72,7 @@ class FoundBlock(nn.Module):
         self.register_buffer("largest_seen", torch.zeros(()))
 
     def forward(self, x_BTD: torch.Tensor, lengths_B: torch.Tensor) -> torch.Tensor:
-        """x + down(silu(gate) · value), with rows at and after each sequence's length left at 0; inputs that are too large are scaled down."""
+        """x + down(silu(gate) · value), with 0 from each sequence's length on; inputs that are too large are scaled down."""
         largest = x_BTD.abs().max().item()
         if largest > self.limit:
             x_BTD = x_BTD * (self.limit / largest)
@@ -198,7 +199,7 @@ def trace_summary(trace: dict[str, Any], *, device: int = 0, top: int = 5) -> Tr
     # hadn't even begun when the device ran dry.
     launched = {e["args"]["correlation"]: e["ts"] for e in complete if e.get("cat") in LAUNCHING and "correlation" in e.get("args", {})}
     gaps_us = []
-    for (_, idle_from, _), (start, _, first) in zip(busy, busy[1:], strict=False):
+    for (_, idle_from, _), (start, _, first) in pairwise(busy):
         if launched.get(first["args"].get("correlation"), float("-inf")) > idle_from:
             gaps_us.append(start - idle_from)
 

@@ -29,7 +29,7 @@ def rows_of(x: torch.Tensor) -> torch.Tensor:
 
 
 def num_programs_for(num_pieces: int, device: torch.device) -> int:
-    """How many programs share `num_pieces` of work that each of them walks over: a few for each processor, one for eight pieces at least."""
+    """How many programs share `num_pieces` of work: one for each eight of them, but no more than a few for each processor."""
     if device.type != "cuda":
         return -(-num_pieces // 8)
     return min(-(-num_pieces // 8), 4 * torch.cuda.get_device_properties(device).multi_processor_count)
@@ -123,7 +123,7 @@ class RmsNormFunction(torch.autograd.Function):
 
 
 def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
-    """x / sqrt(mean(x²) + eps) · weight over the last dim. x (..., D) of any strides, weight (D,) -> y of x's shape and dtype, contiguous."""
+    """x / sqrt(mean(x²) + eps) · weight over the last dim. x (..., D) of any strides, weight (D,) -> y, contiguous, in x's dtype."""
     # region solution rms_norm
     return RmsNormFunction.apply(x, weight, eps)
     # endregion
@@ -149,7 +149,7 @@ def bias_gelu_forward_kernel(x_ptr, bias_ptr, y_ptr, stride_x, num_rows, dim, BL
 def bias_gelu_backward_kernel(
     dy_ptr, x_ptr, bias_ptr, dx_ptr, partial_ptr, stride_dy, stride_x, num_rows, dim, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr
 ):
-    """dx of every P-th tile of a column of tiles, and their part of the bias gradient. dx_ptr contiguous (N, D), partial_ptr (P, D) float32."""
+    """dx of every P-th tile of a column of tiles, and their part of the bias gradient. dx_ptr is (N, D), partial_ptr (P, D) float32."""
     # region solution bias_gelu_backward_kernel
     first = tl.program_id(0).to(tl.int64)
     cols = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)

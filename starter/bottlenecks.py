@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -54,7 +55,7 @@ class FoundBlock(nn.Module):
         self.register_buffer("largest_seen", torch.zeros(()))
 
     def forward(self, x_BTD: torch.Tensor, lengths_B: torch.Tensor) -> torch.Tensor:
-        """x + down(silu(gate) · value), with rows at and after each sequence's length left at 0; inputs that are too large are scaled down."""
+        """x + down(silu(gate) · value), with 0 from each sequence's length on; inputs that are too large are scaled down."""
         largest = x_BTD.abs().max().item()
         if largest > self.limit:
             x_BTD = x_BTD * (self.limit / largest)

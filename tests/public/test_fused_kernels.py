@@ -24,7 +24,11 @@ GELU = Case(of="bias_gelu", shape=(9, 64))
 GELU_HALF = Case(of="bias_gelu", shape=(2, 3, 50), dtype="float16", wide_parameter=True)
 GELU_BRAIN = Case(of="bias_gelu", shape=(6, 48), dtype="bfloat16")
 GELU_LARGE = Case(of="bias_gelu", shape=(4, 40), values="large")
-GELU_SHAPES = [Case(of="bias_gelu", shape=(70, 3)), Case(of="bias_gelu", shape=(0, 12)), Case(of="bias_gelu", shape=(2, 6, 20), layout="sliced")]
+GELU_SHAPES = [
+    Case(of="bias_gelu", shape=(70, 3)),
+    Case(of="bias_gelu", shape=(0, 12)),
+    Case(of="bias_gelu", shape=(2, 6, 20), layout="sliced"),
+]
 GELU_SUMS = Case(of="bias_gelu", shape=(300, 8), dtype="float16", values="offset")
 GELU_COUNTED = Case(of="bias_gelu", shape=(20, 100))
 
@@ -56,7 +60,8 @@ each_chip = pytest.mark.parametrize("capability", [80, 90])
 def test_the_lower_of_two_roofs(observe):
     """Below, at and beyond the ridge; work that moves nothing."""
     roofline.judge_intensity(observe, [(2e9, 1e9), (5, 20), (7, 0), (0, 0), (0, 3)])
-    roofline.judge_roof(observe, [(10, 990e12, 4.8e12), (206.25, 990e12, 4.8e12), (1000, 990e12, 4.8e12), ("inf", 65e12, 0.3e12), (0, 1e12, 1e9)])
+    rows = [(10, 990e12, 4.8e12), (206.25, 990e12, 4.8e12), (1000, 990e12, 4.8e12), ("inf", 65e12, 0.3e12), (0, 1e12, 1e9)]
+    roofline.judge_roof(observe, rows)
 
 
 @pytest.mark.law("roofline.matmul_intensity_counts_each_matrix_once")

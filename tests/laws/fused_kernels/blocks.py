@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ def judge_outputs(seen: Any, found: Found) -> None:
         x = seen.inputs[f"x{call}"]
         largest = max(largest, float(np.abs(x).max()))
         hints = Hints(others={"the largest magnitude of this call alone": np.abs(x).max()}, untouched=np.float32(0),
-                      suggestion="largest_seen keeps the maximum over all calls: block.largest_seen.copy_(torch.maximum(...)).")  # fmt: skip
+                      suggestion="largest_seen keeps the maximum over all calls: copy_ torch.maximum(...) into it.")  # fmt: skip
         assert_equal(seen.rank(0)[f"largest{call}"], np.float32(largest), what=f"largest_seen after call {call + 1}", hints=hints)
         exact = forward(found, seen.inputs, call)["out"]
         others = {words: forward(found, seen.inputs, call, sin=sin)["out"] for sin, words in SINS.items()}
@@ -82,8 +83,9 @@ def judge_gradients(seen: Any, found: Found) -> None:
     call = len(found.calls) - 1
     right = backward(found, seen.inputs, call)
     through = backward(found, seen.inputs, call, through_maximum=True)
+    sin = "the gradient that also flows through the largest magnitude; .item() cut it"
     for name, exact in right.items():
-        _close(seen.rank(0)[name], exact, name, {"the gradient that also flows through the largest magnitude; .item() cut it": through[name]})
+        _close(seen.rank(0)[name], exact, name, {sin: through[name]})
 
 
 def _close(got: Array, exact: Array, what: str, others: dict[str, Array]) -> None:
@@ -105,7 +107,8 @@ def forward(found: Found, inputs: dict[str, Array], call: int, *, sin: str = "")
     x = inputs[f"x{call}"].astype(np.float64)
     weight, up, bias, down = (inputs[name].astype(np.float64) for name in ("weight", "up_weight", "up_bias", "down"))
     largest = np.abs(x).max()
-    scale = found.limit / largest if (largest > found.limit or sin == "always_scaled" and largest) and sin != "never_scaled" else 1.0
+    is_scaled = (largest > found.limit or (sin == "always_scaled" and largest > 0)) and sin != "never_scaled"
+    scale = found.limit / largest if is_scaled else 1.0
     scaled = np.clip(x, -found.limit, found.limit) if sin == "clamped" else x * scale
     root = np.sqrt((scaled**2).mean(-1, keepdims=True) + found.eps)
     x_hat = scaled / root
@@ -147,7 +150,9 @@ def backward(found: Found, inputs: dict[str, Array], call: int, *, through_maxim
 
 
 # --- graphs ----------------------------------------------------------------------------------------------------------
-def run_graphs(observe: Any, shapes: list[list[int]], *, is_dynamic: bool, limit: float = 3.0, inductor: bool = False, kind: str = "") -> Any:
+def run_graphs(
+    observe: Any, shapes: list[list[int]], *, is_dynamic: bool, limit: float = 3.0, inductor: bool = False, kind: str = ""
+) -> Any:
     """Dynamo's graphs of the ready block, called with x of each shape (B, T)."""
     return observe("graphs", inputs={}, returns={}, limit=limit, sizes=[8, 12], shapes=shapes, is_dynamic=is_dynamic, inductor=inductor,
                    limits=ENOUGH, host=HOST, kind=kind, **at_home(flavour="torch"))  # fmt: skip
@@ -159,7 +164,7 @@ def judge_one_graph(seen: Any) -> None:
     if facts["breaks"]:
         raise LawBroken(
             Message(
-                seen=f"{len(facts['breaks'])} kind{'s' * (len(facts['breaks']) > 1)} of graph break, {len(facts['num_operations'])} graphs.",
+                seen=f"Graph breaks of {len(facts['breaks'])} kinds, {len(facts['num_operations'])} graphs.",
                 allowed="Expected: one graph, no break.",
                 where="\n".join(facts["breaks"]),
                 diagnosis="Python must know a number there that only the tensor knows, or does what Dynamo can't follow.",
@@ -168,9 +173,9 @@ def judge_one_graph(seen: Any) -> None:
         )
     if len(facts["num_operations"]) != 1:
         number = len(facts["num_operations"])
-        what = "No graph at all: there is nothing in it for torch.compile." if not number else f"{number} graphs for one block: a recompilation."
-        raise LawBroken(Message(seen=what, allowed="Expected: one graph for all values, lengths and sizes.",
-                                suggestion="Does a Python number change from call to call, or is a size or a length written into the graph?"))  # fmt: skip
+        what = f"{number} graphs for one block: a recompilation." if number else "No graph at all: there is nothing for torch.compile."
+        words = "Does a Python number change from call to call, or is a size or a length written into the graph?"
+        raise LawBroken(Message(seen=what, allowed="Expected: one graph for all values, lengths and sizes.", suggestion=words))
 
 
 def judge_size(small: Any, large: Any) -> None:
@@ -238,7 +243,7 @@ def kernels_of(chain: Chain) -> list[list[str]]:
         if what == "matmul":
             cuts.add(place)
     bounds = sorted(cuts | {0, len(names)})
-    return [[name for name, _, _ in names[a:b]] for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [[name for name, _, _ in names[a:b]] for a, b in pairwise(bounds)]
 
 
 def _about_kernels(told: list[list[str]], right: list[list[str]]) -> str:

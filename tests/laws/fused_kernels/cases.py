@@ -124,7 +124,8 @@ class Case:
             logits = logits * 3
         if self.layout == "broadcast":
             logits = np.broadcast_to(logits[:1], logits.shape)
-        return {"logits": _rounded(logits, self.dtype), "targets": targets.astype(self.target_dtype), "d": np.float32(rng.uniform(2, 3))}
+        incoming = np.float32(rng.uniform(2, 3))
+        return {"logits": _rounded(logits, self.dtype), "targets": targets.astype(self.target_dtype), "d": incoming}
 
 
 def _rounded(values: Array, dtype: str) -> Array:
@@ -145,8 +146,8 @@ def run(
         differentiable = (case.first,) if case.of == "cross_entropy" else (case.first, case.parameter)
         returns |= {f"d{name}": specs[name] for name in differentiable}
     seen = observe(
-        "operation", inputs=case.draw, returns=returns, function=case.of, layout=case.layout, options=case.options(), is_backward=is_backward,
-        is_watched=is_watched, transport="none", flavour="interpreter", limits=limits, kind=kind or words_for(case),
+        "operation", inputs=case.draw, returns=returns, function=case.of, layout=case.layout, options=case.options(),
+        is_backward=is_backward, is_watched=is_watched, transport="none", flavour="interpreter", limits=limits, kind=kind or words_for(case),
         host=HOST_COUNTED if is_watched else HOST_FAR if case.layout == "far" else "",
     )  # fmt: skip
     if case.dtype == "bfloat16" and seen.fault is None and (broken := seen.facts(0).get("broken_bfloat16")):

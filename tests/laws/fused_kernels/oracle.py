@@ -1,7 +1,7 @@
 """The three operations in numpy: fp64 formulas, the same in float32 for the plain implementation, and derived bounds of errors.
 
-Every function returns, by name, `y` and the gradients. u is half the gap above 1 of a dtype (2**-24 for float32); a bound counts the float32
-roundings on the way, each relative to what it rounds, and one more to the tensor's own dtype at the end.
+Every function returns, by name, `y` and the gradients. u is half the gap above 1 of a dtype (2**-24 for float32); a bound counts the
+float32 roundings on the way, each relative to what it rounds, and one more to the tensor's own dtype at the end.
 """
 
 from __future__ import annotations

@@ -60,7 +60,8 @@ def judge_chains(observe: Any, rows: list[tuple[list[int], int, int]], *, kind: 
     told = _compare(observe, "chain_bytes", given, right, {"each intermediate counted once; it is written and read": one_way}, kind)
     kinds = told.facts(0)["kinds"]
     if any(each != "int" for each in kinds):
-        raise LawBroken(Message(seen=f"chain_bytes returned a {next(each for each in kinds if each != 'int')}.", allowed="Bytes are an int."))
+        odd = next(each for each in kinds if each != "int")
+        raise LawBroken(Message(seen=f"chain_bytes returned a {odd}.", allowed="Bytes are an int."))
 
 
 def _walk(others: list[int], fused: bool) -> int:

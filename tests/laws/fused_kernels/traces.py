@@ -60,15 +60,15 @@ def written(deeds: list[Deed], *, origin_us: float = 5_141_592_653.125, seed: in
         {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#3", "pid": 41, "tid": 41, "ts": origin_us - 700, "dur": 70_000.0},
         {"ph": "X", "cat": "gpu_user_annotation", "name": "ProfilerStep#3", "pid": 0, "tid": 7, "ts": origin_us - 300, "dur": 60_000.0,
          "args": {"device": 0, "stream": 7}},
-        {"ph": "i", "s": "t", "name": "[memory]", "cat": "cpu_instant_event", "pid": 41, "tid": 41, "ts": origin_us + 4, "args": {"Total Reserved": 0}},
+        {"ph": "i", "s": "t", "name": "[memory]", "cat": "cpu_instant_event", "pid": 41, "tid": 41, "ts": origin_us + 4, "args": {}},
         {"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": origin_us + 80_000},
     ]  # fmt: skip
     for number, deed in enumerate(deeds):
         start, correlation = origin_us + deed.start_us, 101 + number
         args = {"External id": 5000 + number, "device": deed.device, "stream": deed.stream, "correlation": correlation}
         extra = {"registers per thread": 32, "grid": [64, 1, 1], "block": [128, 1, 1]} if deed.cat == "kernel" else {"bytes": 4096}
-        events.append({"ph": "X", "cat": deed.cat, "name": deed.name, "pid": deed.device, "tid": deed.stream, "ts": start, "dur": deed.dur_us,
-                       "args": extra | args})  # fmt: skip
+        events.append({"ph": "X", "cat": deed.cat, "name": deed.name, "pid": deed.device, "tid": deed.stream, "ts": start,
+                       "dur": deed.dur_us, "args": extra | args})  # fmt: skip
         if deed.asked_us is None:
             continue
         asked = origin_us + deed.asked_us
@@ -129,7 +129,8 @@ def run(observe: Any, trace: Event, *, kind: str = "", **options: int) -> Any:
 def judge_busy(seen: Any, trace: Event, **options: int) -> None:
     """gpu_busy_fraction; and the trace is as it was."""
     if not seen.facts(0)["is_left_alone"]:
-        raise LawBroken(Message(seen="trace_summary changed the trace.", suggestion="sorted(...) makes a new list; .sort() changes the old."))
+        words = "sorted(...) makes a new list; .sort() changes the old one."
+        raise LawBroken(Message(seen="trace_summary changed the trace.", suggestion=words))
     right, host = read(trace, **options).gpu_busy_fraction, _with_host(trace)
     others = {
         "the sum of all durations over the time; streams overlap": read(trace, sin="sum_of_durations", **options).gpu_busy_fraction,
@@ -145,8 +146,8 @@ def judge_top(seen: Any, trace: Event, **options: int) -> None:
     got, right = seen.facts(0)["top_kernels"], read(trace, **options).top_kernels
     if [[name, count] for name, _, count in got] != [[name, count] for name, _, count in right]:
         same = sorted(map(str, got)) == sorted(map(str, right))
-        words = "The kernels are right and their order isn't: the longest in all first, equal ones in order of names." if same else (
-            "Kernels are added up by name, copies are none, and only one device counts.")  # fmt: skip
+        words = "Kernels are added up by name, copies are none, and only one device counts."
+        words = "The kernels are right and their order isn't: the longest in all first, equal ones in order of names." if same else words
         raise LawBroken(Message(seen=f"top_kernels: {got}", allowed=f"Expected: {right}", diagnosis=words))
     for (name, us, _), (_, expected, _) in zip(got, right, strict=True):
         _close(us, expected, f"microseconds of {name}", {})
@@ -163,13 +164,13 @@ def judge_gaps(seen: Any, trace: Event, **options: int) -> None:
     elif sorted(np.round(got, 3)) == sorted(np.round(right, 3)):
         diagnosis = "The gaps are right and their order isn't: in order of time."
     elif len(got) < len(right):
-        diagnosis = f"{len(right) - len(got)} gap{'s' * (len(right) - len(got) > 1)} of the host {'are' if len(right) - len(got) > 1 else 'is'} missing."
+        diagnosis = f"Of the host's gaps {len(right) - len(got)} are missing."
     raise LawBroken(
         Message(
             seen=f"launch_gaps_us: {_short(got)}",
             allowed=f"Expected: {_short(right)}",
             diagnosis=diagnosis,
-            suggestion="Merge what overlaps, on all streams of the device; then ask by the correlation number when the launching call began.",
+            suggestion="Merge what overlaps, on all streams of the device; then ask by the correlation number when the call began.",
         )
     )
 
@@ -217,14 +218,17 @@ def _with_host(trace: Event) -> float:
 
 
 # --- the made traces -------------------------------------------------------------------------------------------------
-GEMM, ADD, NORM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n", "void at::native::vectorized_elementwise_kernel<4, ...>", "triton_per_fused_mean_0"
+GEMM, NORM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n", "triton_per_fused_mean_0"
+ADD = "void at::native::vectorized_elementwise_kernel<4, ...>"
+ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL"
 
 
 def eager() -> Event:
     """One stream, kernels launched ahead, a stretch in which the host fell behind, and gaps that are not its fault."""
     deeds = [
         Deed(GEMM, 100, 50, 10), Deed(ADD, 150, 30, 20), Deed(ADD, 182, 30, 30), Deed(NORM, 215, 20, 234.5 - 20),
-        Deed(ADD, 260, 10, 250), Deed(GEMM, 300, 55, 290), Deed(NORM, 360, 20, 300), Deed("Memcpy DtoH (Device -> Pageable)", 390, 4, 384, cat="gpu_memcpy"),
+        Deed(ADD, 260, 10, 250), Deed(GEMM, 300, 55, 290), Deed(NORM, 360, 20, 300),
+        Deed("Memcpy DtoH (Device -> Pageable)", 390, 4, 384, cat="gpu_memcpy"),
     ]  # fmt: skip
     return written(deeds, seed=1)
 
@@ -232,8 +236,9 @@ def eager() -> Event:
 def overlapping() -> Event:
     """Two streams side by side, one event within another, and a second device."""
     deeds = [
-        Deed(GEMM, 0, 100, -40), Deed(ADD, 20, 30, -30, stream=20), Deed(NORM, 90, 40, -20, stream=20), Deed(GEMM, 200, 140, 140, by="cuda_driver"),
-        Deed("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 220, 90, 100, stream=20), Deed(ADD, 350, 5, 120), Deed("Memset (Device)", 400, 3, 100, cat="gpu_memset"),
+        Deed(GEMM, 0, 100, -40), Deed(ADD, 20, 30, -30, stream=20), Deed(NORM, 90, 40, -20, stream=20),
+        Deed(GEMM, 200, 140, 140, by="cuda_driver"), Deed(ALL_REDUCE, 220, 90, 100, stream=20), Deed(ADD, 350, 5, 120),
+        Deed("Memset (Device)", 400, 3, 100, cat="gpu_memset"),
         Deed("other_gpus_kernel", 130, 500, 131, device=1), Deed("other_gpus_kernel", -300, 20, -400, device=1),
     ]  # fmt: skip
     return written(deeds, seed=2)

@@ -1,4 +1,4 @@
-"""What the three operations must return. Expected values are fp64; allowed is twice a plain implementation's error, or the derived bound."""
+"""What the three operations must return. Expected is fp64; allowed is twice a plain implementation's error, or the derived bound."""
 
 from __future__ import annotations
 
