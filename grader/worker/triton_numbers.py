@@ -10,7 +10,8 @@ Importing this module imports Triton; TRITON_INTERPRET must be set before.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import builtins
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import ml_dtypes
@@ -43,6 +44,8 @@ def repair(touch: Touch) -> None:
     _repair_memory(get_np_dtype, touch)
     _repair_dot()
     _repair_scalars()
+    _repair_splats()
+    interpreter.range = range_of_kernels
 
 
 def broken_bfloat16() -> list[str]:
@@ -144,8 +147,8 @@ def _repair_memory(get_np_dtype: Callable[[Any], np.dtype[Any]], touch: Touch) -
 
 
 def _lanes(mask: Any, pointers: Any) -> NDArray[np.bool_]:
-    """Which lanes a mask lets through. Triton's interpreter holds some masks as integers (`&` of a block and a scalar is int32)."""
-    return np.broadcast_to(mask.data.astype(np.bool_, copy=False), pointers.data.shape)
+    """Which lanes a mask lets through."""
+    return np.broadcast_to(np.asarray(mask.data).astype(np.bool_, copy=False), pointers.data.shape)
 
 
 def _filler(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -181,6 +184,30 @@ def _rounded_to_tf32(handle: Any) -> Any:
     half, mask = np.uint32(1 << (TF32_DROPPED_BITS - 1)), np.uint32(0xFFFFFFFF << TF32_DROPPED_BITS & 0xFFFFFFFF)
     rounded = np.where(np.isfinite(handle.data), (bits + half) & mask, bits)
     return Handle(rounded.view(np.float32), handle.dtype)
+
+
+def _repair_splats() -> None:
+    """A scalar condition that becomes a block stays one: Triton's interpreter makes numbers of the compared type of it, which are no mask."""
+    splat = Builder.create_splat
+
+    def create_splat(self: Any, shape: Any, scalar: Any) -> Any:
+        block = splat(self, shape, scalar)
+        if scalar.data.dtype == np.bool_:
+            block.data = block.data.astype(np.bool_)
+        return block
+
+    Builder.create_splat = create_splat
+
+
+def range_of_kernels(*bounds: Any) -> Iterable[Any]:
+    """What `range` is in a kernel, and within tl.range: a loop variable has 64 bits if a bound has, as when it is compiled.
+
+    The interpreter's is a Python number, which counts as 32 bits where it meets a stride, and their product would overflow.
+    """
+    numbers = builtins.range(*bounds)
+    if not any(isinstance(bound, tl.tensor) and bound.dtype == tl.int64 for bound in bounds):
+        return numbers
+    return (tl.tensor(Handle(np.array([number], np.int64), tl.int64), tl.int64) for number in numbers)
 
 
 def _repair_scalars() -> None:

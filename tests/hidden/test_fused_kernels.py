@@ -8,7 +8,7 @@ import pytest
 
 from grader.records import MiB
 from tests.laws.fused_kernels import blocks, cases, kernels, more_traces, roofline, traces, values
-from tests.laws.fused_kernels.blocks import Found
+from tests.laws.fused_kernels.blocks import Found, Graphs
 from tests.laws.fused_kernels.cases import ENOUGH, Case
 
 NORM = Case(of="rms_norm", shape=(3, 200), dtype="float16", eps=0.5)
@@ -56,6 +56,7 @@ LOSS_COUNTED = Case(of="cross_entropy", shape=(4, 5001), layout="rows", ignored=
 CALLS = Found(dim=10, hidden=7, limit=1.5, eps=1e-4, calls=((2, 3, (3, 3), 6.0), (4, 2, (2, 0, 1, 2), 1.0), (2, 6, (6, 4), 2.5)))
 ZEROS = Found(dim=6, hidden=5, limit=2.0, calls=((2, 3, (1, 3), 0.0),))
 AT_THE_LIMIT = Found(dim=6, hidden=5, limit=2.0, calls=((3, 2, (0, 0, 0), 3.0), (3, 2, (2, 1, 0), 2.0)))
+GRAPHS, OTHER_SHAPES = Graphs(shapes=((3, 2), (6, 9), (2, 2)), small=(3, 4), large=(40, 4), limit=0.5), "another limit, other shapes"
 
 
 # --- roofline --------------------------------------------------------------------------------------------------------
@@ -293,15 +294,13 @@ def test_ready_blocks_gradients_are_the_same(observe, found, kind):
 @pytest.mark.law("compile.is_one_graph")
 def test_ready_block_is_one_graph(observe):
     """Other limits and shapes, with the small input first."""
-    seen = blocks.run_graphs(observe, [[3, 2], [6, 9], [2, 2]], is_dynamic=True, limit=0.5, kind="another limit, other shapes")
-    blocks.judge_one_graph(seen)
+    blocks.judge_one_graph(blocks.run_graphs(observe, GRAPHS, kind=OTHER_SHAPES))
 
 
 @pytest.mark.law("compile.grows_with_nothing")
 def test_ready_block_grows_with_nothing(observe):
-    """Batches of 2 and of 40."""
-    small = blocks.run_graphs(observe, [[2, 5]], is_dynamic=False)
-    blocks.judge_size(small, blocks.run_graphs(observe, [[40, 3]], is_dynamic=False, kind="a batch of 40"))
+    """Batches of 3 and of 40."""
+    blocks.judge_size(blocks.run_graphs(observe, GRAPHS, kind=OTHER_SHAPES))
 
 
 @pytest.mark.law("compile.says_what_is_fused")

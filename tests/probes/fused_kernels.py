@@ -92,6 +92,7 @@ def ready(at: Any, *, limit: float, eps: float, num_calls: int, is_backward: boo
     dim, twice_hidden = at.inputs["weight"].shape[0], at.inputs["up_bias"].shape[0]
     block, parameters = block_of(at, limit, eps, (dim, twice_hidden // 2))
     module = at.submission.bottlenecks.compile_ready(block)
+    buffer = block.largest_seen
     own, its = ({x.data_ptr() for x in which.parameters()} for which in (block, module))
     at.report(has_the_blocks_parameters=own == its)
     returned: Named = {}
@@ -99,6 +100,7 @@ def ready(at: Any, *, limit: float, eps: float, num_calls: int, is_backward: boo
         x = at.inputs[f"x{call}"].requires_grad_()
         out = module(x, at.inputs[f"lengths{call}"])
         returned |= {f"out{call}": out.detach(), f"largest{call}": block.largest_seen.detach().clone()}
+    at.report(has_the_blocks_buffer=block.largest_seen is buffer)
     if is_backward:
         out.backward(at.inputs["d"])
         returned |= {"dx": gradient_of(x, "x")}
@@ -106,44 +108,56 @@ def ready(at: Any, *, limit: float, eps: float, num_calls: int, is_backward: boo
     return returned
 
 
-def graphs(at: Any, *, limit: float, sizes: list[int], shapes: list[list[int]], is_dynamic: bool, inductor: bool = False) -> None:
-    """Let Dynamo trace the ready block, call it with each shape (B, T), and report the graphs: how many operations each has.
+def graphs(at: Any, *, limit: float, sizes: list[int], traced: list[dict[str, Any]]) -> None:
+    """Let Dynamo trace a ready block and call it with x of each of `shapes` (B, T), anew for each entry of `traced`.
 
-    `inductor`: also how many kernels Inductor's scheduler makes of the first graph; none is compiled.
+    Reported for each: how many operations each graph has, why there were breaks, and with `inductor` how many kernels Inductor's scheduler
+    makes of each graph; none is compiled. Or what was raised.
     """
     import torch._dynamo
+
+    told = []
+    for each in traced:
+        torch._dynamo.reset()
+        block, _ = block_of(at, limit, 1e-6, (sizes[0], sizes[1]))
+        module = at.submission.bottlenecks.compile_ready(block)
+        try:
+            told.append(graphs_of(module, sizes[0], limit, at.seed, **each))
+        except Exception as raised:
+            told.append({"raised": f"{type(raised).__name__}: {str(raised).strip()}"[:500]})
+    at.report(traced=told)
+
+
+def graphs_of(module: Any, dim: int, limit: float, seed: int, shapes: list[list[int]], is_dynamic: bool, inductor: bool) -> dict[str, Any]:
+    """One entry of what `graphs` reports."""
     from torch._dynamo.utils import counters
 
-    block, _ = block_of(at, limit, 1e-6, (sizes[0], sizes[1]))
-    module = at.submission.bottlenecks.compile_ready(block)
-    num_operations: list[int] = []
-    num_kernels: list[int] = []
+    told: dict[str, Any] = {"num_operations": [], "num_kernels": []}
 
     def note(graph: Any, inputs: Any) -> Any:
-        num_operations.append(sum(node.op not in ("placeholder", "output", "get_attr") for node in graph.graph.nodes))
+        told["num_operations"].append(sum(node.op not in ("placeholder", "output", "get_attr") for node in graph.graph.nodes))
         return graph.forward
 
     def schedule(graph: Any, inputs: Any) -> Any:
-        num_kernels.append(kernels_of(graph, inputs))
-        return graph.forward
+        from functorch.compile import make_boxed_func
 
+        told["num_kernels"].append(kernels_of(graph, inputs))
+        return make_boxed_func(graph.forward)
+
+    backend: Any = note
     if inductor:
         from torch._dynamo.backends.common import aot_autograd
         from torch._inductor.decomposition import select_decomp_table
 
         backend = aot_autograd(fw_compiler=schedule, decompositions=select_decomp_table())
-    else:
-        backend = note
-    torch._dynamo.reset()
     counters.clear()
     call = torch.compile(module, backend=backend, dynamic=is_dynamic)
-    generator = torch.Generator().manual_seed(at.seed % 2**32)
+    generator = torch.Generator().manual_seed(seed % 2**32)
     with torch.no_grad():
         for number, (batch, tokens) in enumerate(shapes):
-            x = torch.randn(batch, tokens, sizes[0], generator=generator) * (1 if number % 2 else 2 * limit)
+            x = torch.randn(batch, tokens, dim, generator=generator) * (1 if number % 2 else 2 * limit)
             call(x, torch.randint(0, tokens + 1, (batch,), generator=generator))
-    breaks = [str(reason).split("\n")[0] for reason in counters["graph_break"]]
-    at.report(num_operations=num_operations, num_kernels=num_kernels, breaks=breaks)
+    return told | {"breaks": [str(reason).split("\n")[0] for reason in counters["graph_break"]]}
 
 
 def kernels_of(graph: Any, inputs: Any) -> int:

@@ -8,7 +8,7 @@ import pytest
 
 from grader.records import MiB
 from tests.laws.fused_kernels import blocks, cases, kernels, roofline, traces, values
-from tests.laws.fused_kernels.blocks import Found
+from tests.laws.fused_kernels.blocks import Found, Graphs
 from tests.laws.fused_kernels.cases import ENOUGH, Case
 
 NORM = Case(of="rms_norm", shape=(12, 64), eps=1e-3)
@@ -33,7 +33,7 @@ GELU_SUMS = Case(of="bias_gelu", shape=(300, 8), dtype="float16", values="offset
 GELU_COUNTED = Case(of="bias_gelu", shape=(20, 100))
 
 LOSS = Case(of="cross_entropy", shape=(10, 100))
-LOSS_HALF = Case(of="cross_entropy", shape=(6, 333), dtype="float16", values="falling")
+LOSS_HALF = Case(of="cross_entropy", shape=(6, 9001), dtype="float16", values="falling")
 LOSS_BRAIN = Case(of="cross_entropy", shape=(5, 64), dtype="bfloat16")
 IGNORED = Case(of="cross_entropy", shape=(12, 40), ignored=0.4)
 POISONED = Case(of="cross_entropy", shape=(8, 50), ignored=0.5, ignore_index=7, values="poisoned")
@@ -51,6 +51,7 @@ LOSS_COUNTED = Case(of="cross_entropy", shape=(6, 9000), dtype="float16", ignore
 
 WITHIN = Found(dim=8, hidden=12, limit=4.0, calls=((2, 5, (5, 2), 3.0), (3, 4, (0, 4, 1), 1.0)))
 BEYOND = Found(dim=8, hidden=12, limit=2.0, calls=((3, 4, (4, 1, 3), 7.5),))
+GRAPHS = Graphs(shapes=((2, 5), (2, 5), (4, 7), (3, 30)), small=(2, 5), large=(9, 5), for_inductor=(3, 5))
 
 each_chip = pytest.mark.parametrize("capability", [80, 90])
 
@@ -283,16 +284,16 @@ def test_ready_blocks_gradients_are_the_same(observe, found):
 
 @pytest.mark.law("compile.is_one_graph")
 def test_ready_block_is_one_graph(observe):
-    """Three calls with other values, lengths and sizes."""
-    blocks.judge_one_graph(blocks.run_graphs(observe, [[2, 5], [2, 5], [4, 7], [3, 30]], is_dynamic=True))
+    """Four calls with other values, lengths and sizes."""
+    blocks.judge_one_graph(blocks.run_graphs(observe, GRAPHS))
 
 
 @pytest.mark.law("compile.grows_with_nothing")
 def test_ready_block_grows_with_nothing(observe):
     """Batches of 2 and of 9; Inductor's schedule for 3."""
-    small = blocks.run_graphs(observe, [[2, 5]], is_dynamic=False)
-    blocks.judge_size(small, blocks.run_graphs(observe, [[9, 5]], is_dynamic=False))
-    blocks.judge_kernels(blocks.run_graphs(observe, [[3, 5]], is_dynamic=False, inductor=True))
+    seen = blocks.run_graphs(observe, GRAPHS)
+    blocks.judge_size(seen)
+    blocks.judge_kernels(seen)
 
 
 @pytest.mark.law("compile.says_what_is_fused")

@@ -12,6 +12,7 @@ from grader.errors import LawBroken
 from grader.numerics import Hints, assert_close, assert_equal
 from grader.records import Limits, Message
 from tests.laws.fused_kernels.cases import Array, at_home
+from tests.laws.fused_kernels.saying import about
 
 RELATIVE = 2.0**-18  # float32: some tens of roundings, and sums of a few dozen terms, relative to the largest number of each tensor
 NUM_OPERATIONS_LIMIT = 60
@@ -66,13 +67,17 @@ def judge_outputs(seen: Any, found: Found) -> None:
     if not seen.facts(0)["has_the_blocks_parameters"]:
         words = "Wrap the block, or write a module whose parameters are the block's own."
         raise LawBroken(Message(seen="The ready block's parameters are not those of the block.", suggestion=words))
+    if not seen.facts(0)["has_the_blocks_buffer"]:
+        words = "Write into it: block.largest_seen.copy_(...). An assignment puts another tensor in its place."
+        raise LawBroken(Message(seen="largest_seen is another tensor after the call.", diagnosis="largest_seen was replaced.", suggestion=words))
     largest = 0.0
     for call in range(len(found.calls)):
         x = seen.inputs[f"x{call}"]
         largest = max(largest, float(np.abs(x).max()))
         hints = Hints(others={"the largest magnitude of this call alone": np.abs(x).max()}, untouched=np.float32(0),
                       suggestion="largest_seen keeps the maximum over all calls: copy_ torch.maximum(...) into it.")  # fmt: skip
-        assert_equal(seen.rank(0)[f"largest{call}"], np.float32(largest), what=f"largest_seen after call {call + 1}", hints=hints)
+        with about(f"largest_seen after call {call + 1}"):
+            assert_equal(seen.rank(0)[f"largest{call}"], np.float32(largest), what=f"largest_seen after call {call + 1}", hints=hints)
         exact = forward(found, seen.inputs, call)["out"]
         others = {words: forward(found, seen.inputs, call, sin=sin)["out"] for sin, words in SINS.items()}
         _close(seen.rank(0)[f"out{call}"], exact, f"the output of call {call + 1}", others)
@@ -85,12 +90,13 @@ def judge_gradients(seen: Any, found: Found) -> None:
     through = backward(found, seen.inputs, call, through_maximum=True)
     sin = "the gradient that also flows through the largest magnitude; .item() cut it"
     for name, exact in right.items():
-        _close(seen.rank(0)[name], exact, name, {sin: through[name]})
+        _close(seen.rank(0)[name], exact, f"{name}, the gradient of {name[1:]}", {sin: through[name]})
 
 
 def _close(got: Array, exact: Array, what: str, others: dict[str, Array]) -> None:
     hints = Hints(others=others, suggestion="Compare with block(x, lengths) itself, which is right.")
-    assert_close(got, exact, allowed=RELATIVE * max(1e-30, float(np.abs(exact).max())), what=what, hints=hints)
+    with about(what):
+        assert_close(got, exact, allowed=RELATIVE * max(1e-30, float(np.abs(exact).max())), what=what, hints=hints)
 
 
 SINS = {
@@ -150,24 +156,52 @@ def backward(found: Found, inputs: dict[str, Array], call: int, *, through_maxim
 
 
 # --- graphs ----------------------------------------------------------------------------------------------------------
-def run_graphs(
-    observe: Any, shapes: list[list[int]], *, is_dynamic: bool, limit: float = 3.0, inductor: bool = False, kind: str = ""
-) -> Any:
-    """Dynamo's graphs of the ready block, called with x of each shape (B, T)."""
-    return observe("graphs", inputs={}, returns={}, limit=limit, sizes=[8, 12], shapes=shapes, is_dynamic=is_dynamic, inductor=inductor,
-                   limits=ENOUGH, host=HOST, kind=kind, **at_home(flavour="torch"))  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Graphs:
+    """What Dynamo is asked to trace: one block called with many shapes, one with a small batch and one with a large one, one for Inductor.
+
+    All of it is one observation, since importing Dynamo and Inductor takes longer than everything that they then do.
+    """
+
+    shapes: tuple[tuple[int, int], ...]
+    small: tuple[int, int]
+    large: tuple[int, int]
+    for_inductor: tuple[int, int] | None = None
+    limit: float = 3.0
+
+    def traced(self) -> list[dict[str, Any]]:
+        """The entries that the probe works through."""
+        entries = [(self.shapes, True, False), ((self.small,), False, False), ((self.large,), False, False)]
+        entries += [((self.for_inductor,), False, True)] if self.for_inductor else []
+        return [{"shapes": [list(shape) for shape in shapes], "is_dynamic": is_dynamic, "inductor": inductor}
+                for shapes, is_dynamic, inductor in entries]  # fmt: skip
 
 
-def judge_one_graph(seen: Any) -> None:
+def run_graphs(observe: Any, graphs: Graphs, *, kind: str = "") -> Any:
+    """Dynamo's graphs of ready blocks."""
+    return observe("graphs", inputs={}, returns={}, limit=graphs.limit, sizes=[8, 12], traced=graphs.traced(), limits=ENOUGH, host=HOST,
+                   kind=kind, **at_home())  # fmt: skip
+
+
+def judge_one_graph(seen: Any, entry: int = 0) -> None:
     """One graph for all calls, and no break."""
-    facts = seen.facts(0)
+    facts = seen.facts(0)["traced"][entry]
+    if "raised" in facts:
+        raise LawBroken(
+            Message(
+                seen=f"torch.compile raised {facts['raised']}.",
+                allowed="Expected: one graph, no break.",
+                diagnosis="There is no graph, because tracing the ready block fails.",
+                suggestion="Call torch.compile(compile_ready(block), backend='eager', fullgraph=True) yourself.",
+            )
+        )
     if facts["breaks"]:
         raise LawBroken(
             Message(
                 seen=f"Graph breaks of {len(facts['breaks'])} kinds, {len(facts['num_operations'])} graphs.",
                 allowed="Expected: one graph, no break.",
                 where="\n".join(facts["breaks"]),
-                diagnosis="Python must know a number there that only the tensor knows, or does what Dynamo can't follow.",
+                diagnosis="The graph breaks: Python must know a number that only the tensor knows, or does what Dynamo can't follow.",
                 suggestion="torch.compile(module, fullgraph=True) names the line. Compute both branches; mask instead of looping.",
             )
         )
@@ -175,20 +209,20 @@ def judge_one_graph(seen: Any) -> None:
         number = len(facts["num_operations"])
         what = f"{number} graphs for one block: a recompilation." if number else "No graph at all: there is nothing for torch.compile."
         words = "Does a Python number change from call to call, or is a size or a length written into the graph?"
-        raise LawBroken(Message(seen=what, allowed="Expected: one graph for all values, lengths and sizes.", suggestion=words))
+        raise LawBroken(Message(seen=what, allowed="Expected: one graph for all values, lengths and sizes.", diagnosis=what, suggestion=words))
 
 
-def judge_size(small: Any, large: Any) -> None:
+def judge_size(seen: Any) -> None:
     """As many operations for a large batch as for a small one, and few."""
-    judge_one_graph(small)
-    judge_one_graph(large)
-    few, many = (each.facts(0)["num_operations"][0] for each in (small, large))
+    judge_one_graph(seen, 1)
+    judge_one_graph(seen, 2)
+    few, many = (each["num_operations"][0] for each in seen.facts(0)["traced"][1:3])
     if few != many or many > NUM_OPERATIONS_LIMIT:
         raise LawBroken(
             Message(
                 seen=f"The graph has {few} operations for a small batch and {many} for a large one.",
                 allowed=f"Expected: the same number, {NUM_OPERATIONS_LIMIT} at most.",
-                diagnosis="A Python loop over the batch was unrolled into the graph." if few != many else "",
+                diagnosis="A Python loop over the batch was unrolled into the graph's operations." if few != many else "Too many operations.",
                 suggestion="Work on whole tensors: compare torch.arange(T) with lengths[:, None].",
             )
         )
@@ -196,12 +230,14 @@ def judge_size(small: Any, large: Any) -> None:
 
 def judge_kernels(seen: Any) -> None:
     """Few kernels in Inductor's schedule of the forward pass."""
-    counted = seen.facts(0)["num_kernels"]
+    facts = seen.facts(0)["traced"][3]
+    counted = facts.get("num_kernels", [])
     if len(counted) != 1 or counted[0] > NUM_KERNELS_LIMIT:
         raise LawBroken(
             Message(
-                seen=f"Inductor makes {' + '.join(map(str, counted)) or 'no'} kernels of the forward pass.",
+                seen=facts.get("raised") or f"Inductor makes {' + '.join(map(str, counted)) or 'no'} kernels of the forward pass.",
                 allowed=f"Allowed: {NUM_KERNELS_LIMIT} of one graph.",
+                diagnosis="Too many kernels, or none.",
                 suggestion="What is done row by row, or copied for every sequence, becomes kernels of its own.",
             )
         )
@@ -247,6 +283,7 @@ def kernels_of(chain: Chain) -> list[list[str]]:
 
 
 def _about_kernels(told: list[list[str]], right: list[list[str]]) -> str:
+    words = "In question: predicted_kernels. "
     if [name for kernel in told for name in kernel] != [name for kernel in right for name in kernel]:
-        return "Which operations are in kernels at all differs: a view and a break are in none, and everything else is in one, in order."
-    return "Too much is put together." if len(told) < len(right) else "More could share a kernel." if len(told) > len(right) else ""
+        return words + "Which operations are in kernels at all differs: a view and a break are in none, and everything else is in one, in order."
+    return words + ("Too much is put together." if len(told) < len(right) else "More could share a kernel.")

@@ -147,8 +147,8 @@ def run(
         returns |= {f"d{name}": specs[name] for name in differentiable}
     seen = observe(
         "operation", inputs=case.draw, returns=returns, function=case.of, layout=case.layout, options=case.options(),
-        is_backward=is_backward, is_watched=is_watched, transport="none", flavour="interpreter", limits=limits, kind=kind or words_for(case),
-        host=HOST_COUNTED if is_watched else HOST_FAR if case.layout == "far" else "",
+        is_backward=is_backward, is_watched=is_watched, transport="none", flavour="interpreter", limits=limits,
+        kind=kind or words_for(case), host=HOST_COUNTED if is_watched else HOST_FAR if case.layout == "far" else "",
     )  # fmt: skip
     if case.dtype == "bfloat16" and seen.fault is None and (broken := seen.facts(0).get("broken_bfloat16")):
         raise NotJudged(f"Triton's interpreter computes bfloat16 wrongly on this machine ({', '.join(broken)}); a GPU is needed")

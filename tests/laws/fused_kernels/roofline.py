@@ -10,6 +10,7 @@ from grader.errors import LawBroken
 from grader.numerics import Hints, assert_close
 from grader.records import Message
 from tests.laws.fused_kernels.cases import at_home
+from tests.laws.fused_kernels.saying import about
 
 Row = dict[str, Any]
 HOST = "a formula, computed on the host"
@@ -80,7 +81,8 @@ def _compare(observe: Any, asked: str, given: list[Row], right: list[float], oth
     expected = np.array(right, np.float64)
     allowed = np.where(np.isfinite(expected), RELATIVE * np.abs(expected), 0.0)
     hints = Hints(others={words: np.array(values, np.float64) for words, values in others.items()})
-    assert_close(seen.rank(0)["told"], expected, allowed=allowed, what=asked, hints=hints)
+    with about(asked):
+        assert_close(seen.rank(0)["told"], expected, allowed=allowed, what=asked, hints=hints)
     return seen
 
 

@@ -17,6 +17,7 @@ from grader.errors import LawBroken
 from grader.numerics import Hints, assert_close
 from grader.records import Message
 from tests.laws.fused_kernels.cases import at_home
+from tests.laws.fused_kernels.saying import about
 
 Event = dict[str, Any]
 HOST = "the trace is a file; reading it needs no device"
@@ -148,6 +149,7 @@ def judge_top(seen: Any, trace: Event, **options: int) -> None:
         same = sorted(map(str, got)) == sorted(map(str, right))
         words = "Kernels are added up by name, copies are none, and only one device counts."
         words = "The kernels are right and their order isn't: the longest in all first, equal ones in order of names." if same else words
+        words = f"In question: top_kernels. {words}"
         raise LawBroken(Message(seen=f"top_kernels: {got}", allowed=f"Expected: {right}", diagnosis=words))
     for (name, us, _), (_, expected, _) in zip(got, right, strict=True):
         _close(us, expected, f"microseconds of {name}", {})
@@ -169,7 +171,7 @@ def judge_gaps(seen: Any, trace: Event, **options: int) -> None:
         Message(
             seen=f"launch_gaps_us: {_short(got)}",
             allowed=f"Expected: {_short(right)}",
-            diagnosis=diagnosis,
+            diagnosis=f"In question: launch_gaps_us. {diagnosis}".strip(),
             suggestion="Merge what overlaps, on all streams of the device; then ask by the correlation number when the call began.",
         )
     )
@@ -185,6 +187,7 @@ def judge_share(seen: Any, trace: Event, **options: int) -> None:
         raise LawBroken(
             Message(
                 seen=f"bottleneck: {facts['bottleneck']!r}",
+                diagnosis="In question: the bottleneck; the fractions are right.",
                 allowed=f"Expected: {right.bottleneck!r}: launch gaps of {gaps:.6g} µs in all, memory_bound_fraction {share:.6g}.",
                 suggestion="Overhead if the gaps are more than a third of the time from first to last; memory from one half on.",
             )
@@ -193,7 +196,8 @@ def judge_share(seen: Any, trace: Event, **options: int) -> None:
 
 def _close(got: float, right: float, what: str, others: dict[str, float]) -> None:
     hints = Hints(others={words: np.float64(value) for words, value in others.items()}, factors={"ns in a µs": 1000.0})
-    assert_close(np.float64(got), np.float64(right), allowed=RELATIVE * abs(right), what=what, hints=hints)
+    with about(what):
+        assert_close(np.float64(got), np.float64(right), allowed=RELATIVE * abs(right), what=what, hints=hints)
 
 
 def _short(gaps: list[float]) -> str:

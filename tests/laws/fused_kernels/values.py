@@ -14,6 +14,7 @@ from grader.numerics.describe import describe
 from grader.records import Message
 from tests.laws.fused_kernels import oracle
 from tests.laws.fused_kernels.cases import Array, Case
+from tests.laws.fused_kernels.saying import about
 
 SUGGESTION = {
     "rms_norm": "Arithmetic and sums are float32 whatever the inputs' dtype is, and are rounded once, at the end.",
@@ -43,7 +44,8 @@ def _judge(seen: Any, case: Case, names: Sequence[str]) -> None:
         allowed = np.broadcast_to(bound(oracle.dtype_of(case, name), plain_error=plain_error, derived=derived[name]), right[name].shape)
         if describe(got, right[name], allowed) is not None:
             hints = Hints(factors=_factors(case, inputs), others=_others(case, inputs, name), suggestion=_suggestion(case))
-            assert_close(got, right[name], allowed=allowed, what=f"{name} ({_about(case)})", hints=hints)
+            with about(_words_of(case, name)):
+                assert_close(got, right[name], allowed=allowed, what=f"{name} ({_about(case)})", hints=hints)
 
 
 def _factors(case: Case, inputs: dict[str, Array]) -> dict[str, float]:
@@ -63,7 +65,7 @@ def _others(case: Case, inputs: dict[str, Array], name: str) -> dict[str, Array]
 
 def _suggestion(case: Case) -> str:
     if case.layout != "plain":
-        return "The tensors are views here: is each one read by its own strides, the incoming gradient too?"
+        return f"The tensors are views here: is each one read by its own strides, {case.parameter} and the incoming gradient too?"
     return SUGGESTION[case.of]
 
 
@@ -71,7 +73,8 @@ def judge_left_alone(seen: Any, case: Case) -> None:
     """The inputs hold the bits that they held before, and the output is contiguous memory of its own."""
     for name in (case.first, case.parameter, "d"):
         got, before = seen.rank(0)[f"{name}.after"], seen.inputs[name]
-        assert_equal(got, before, what=f"{name} after the call")
+        with about(f"{_words_of(case, name)}, an input, which has to stay as it is"):
+            assert_equal(got, before, what=f"{name} after the call")
     facts = seen.facts(0)
     if not facts["is_contiguous"] or not facts["is_new"]:
         what = "is not contiguous" if facts["is_new"] else "lies in an input's memory"
@@ -84,7 +87,8 @@ def judge_zero(seen: Any, case: Case, *, is_backward: bool) -> None:
     for name in names:
         got = seen.rank(0)[name]
         hints = Hints(suggestion="0 / 0 is NaN: divide by max(number that count, 1).")
-        assert_equal(got, np.zeros_like(got), what=f"{name} where no target counts", hints=hints)
+        with about(_words_of(case, name)):
+            assert_equal(got, np.zeros_like(got), what=f"{name} where no target counts", hints=hints)
 
 
 def judge_ignored_rows(seen: Any, case: Case) -> None:
@@ -93,7 +97,16 @@ def judge_ignored_rows(seen: Any, case: Case) -> None:
     is_ignored = targets == case.ignoring
     got = seen.rank(0)["dlogits"][is_ignored]
     hints = Hints(suggestion="Choose with tl.where(counts, gradient, 0.0); multiplying by 0 leaves NaN and inf as NaN.")
-    assert_equal(got, np.zeros_like(got), what="the gradient of ignored rows", hints=hints)
+    with about("dlogits, the gradient of ignored rows"):
+        assert_equal(got, np.zeros_like(got), what="the gradient of ignored rows", hints=hints)
+
+
+def _words_of(case: Case, name: str) -> str:
+    if name == "y":
+        return "the loss that cross_entropy returns" if case.of == "cross_entropy" else f"y, the output of {case.of}"
+    if name == "d":
+        return f"the gradient that comes in at {case.of}"
+    return f"{name}, the gradient of {name[1:]} in {case.of}" if name.startswith("d") else name
 
 
 def _about(case: Case) -> str:
