@@ -187,7 +187,7 @@ def _rounded_to_tf32(handle: Any) -> Any:
 
 
 def _repair_splats() -> None:
-    """A scalar condition that becomes a block stays one: Triton's interpreter makes numbers of the compared type of it, which are no mask."""
+    """A scalar condition that becomes a block stays a condition: Triton's interpreter makes numbers of the compared type of it."""
     splat = Builder.create_splat
 
     def create_splat(self: Any, shape: Any, scalar: Any) -> Any:

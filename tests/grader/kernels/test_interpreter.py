@@ -52,7 +52,7 @@ def test_tensor_descriptors_count_what_lies_inside_the_tensor(interpret):
 
 @pytest.mark.parametrize("loop", ["range(first, n, 2)", "tl.range(first, n, 2)"])
 def test_a_loop_variable_has_64_bits_if_a_bound_has(interpret, loop):
-    """Row 5 of rows that lie 2**29 elements apart begins beyond 2**31: 64 bits hold its place, whatever the interpreter's loop counts in."""
+    """Row 5 of rows that lie 2**29 elements apart begins beyond 2**31: its place takes 64 bits."""
     source = f"""
     @triton.jit
     def kernel(places_ptr, n, stride):

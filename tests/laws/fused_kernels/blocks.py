@@ -69,7 +69,8 @@ def judge_outputs(seen: Any, found: Found) -> None:
         raise LawBroken(Message(seen="The ready block's parameters are not those of the block.", suggestion=words))
     if not seen.facts(0)["has_the_blocks_buffer"]:
         words = "Write into it: block.largest_seen.copy_(...). An assignment puts another tensor in its place."
-        raise LawBroken(Message(seen="largest_seen is another tensor after the call.", diagnosis="largest_seen was replaced.", suggestion=words))
+        seen_words = "largest_seen is another tensor after the call."
+        raise LawBroken(Message(seen=seen_words, diagnosis="largest_seen was replaced.", suggestion=words))
     largest = 0.0
     for call in range(len(found.calls)):
         x = seen.inputs[f"x{call}"]
@@ -209,7 +210,8 @@ def judge_one_graph(seen: Any, entry: int = 0) -> None:
         number = len(facts["num_operations"])
         what = f"{number} graphs for one block: a recompilation." if number else "No graph at all: there is nothing for torch.compile."
         words = "Does a Python number change from call to call, or is a size or a length written into the graph?"
-        raise LawBroken(Message(seen=what, allowed="Expected: one graph for all values, lengths and sizes.", diagnosis=what, suggestion=words))
+        allowed = "Expected: one graph for all values, lengths and sizes."
+        raise LawBroken(Message(seen=what, allowed=allowed, diagnosis=what, suggestion=words))
 
 
 def judge_size(seen: Any) -> None:
@@ -222,7 +224,7 @@ def judge_size(seen: Any) -> None:
             Message(
                 seen=f"The graph has {few} operations for a small batch and {many} for a large one.",
                 allowed=f"Expected: the same number, {NUM_OPERATIONS_LIMIT} at most.",
-                diagnosis="A Python loop over the batch was unrolled into the graph's operations." if few != many else "Too many operations.",
+                diagnosis="A loop over the batch was unrolled into the graph's operations." if few != many else "Too many operations.",
                 suggestion="Work on whole tensors: compare torch.arange(T) with lengths[:, None].",
             )
         )
@@ -285,5 +287,5 @@ def kernels_of(chain: Chain) -> list[list[str]]:
 def _about_kernels(told: list[list[str]], right: list[list[str]]) -> str:
     words = "In question: predicted_kernels. "
     if [name for kernel in told for name in kernel] != [name for kernel in right for name in kernel]:
-        return words + "Which operations are in kernels at all differs: a view and a break are in none, and everything else is in one, in order."
+        return words + "Which operations are in kernels differs: a view and a break are in none, everything else is in one, in order."
     return words + ("Too much is put together." if len(told) < len(right) else "More could share a kernel.")

@@ -1,7 +1,13 @@
-"""Made traces of the hidden cases: the corners of section 9's definitions. Only hidden cases reach this file."""
+"""Traces of the hidden cases: made ones for the corners of section 9's definitions, and those that torch.profiler recorded on a GPU.
+
+Only hidden cases reach this file. The recorded ones lie in `recorded/`, as tests/benchmarks/record_traces.py left them, with what they were
+recorded on.
+"""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,4 +68,8 @@ ALL: dict[str, tuple[str, Event, dict[str, Any]]] = {
     "by_lot": ("two hundred events on three streams", drawn_by_lot(16), {"top": 20}),
     "copies": ("copies and no kernels", copies_alone(), {}),
     "absent_device": ("a device that does nothing", corners(), {"device": 3}),
+}
+ALL |= {
+    path.stem: (f"a recorded trace: {path.stem.removeprefix('trace_').replace('_', ' ')}", json.loads(path.read_text(encoding="utf-8")), {})
+    for path in sorted(Path(__file__).with_name("recorded").glob("trace_*.json"))
 }

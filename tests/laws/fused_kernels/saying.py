@@ -1,4 +1,4 @@
-"""What a failure is about, in its diagnosis: of a hidden case a student sees the claim, the kind of case and the diagnosis, nothing more."""
+"""What a failure is about, in its diagnosis: of a hidden case a student sees the claim, the kind of case and the diagnosis."""
 
 from __future__ import annotations
 
