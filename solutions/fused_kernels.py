@@ -28,11 +28,12 @@ def rows_of(x: torch.Tensor) -> torch.Tensor:
     return rows_ND if rows_ND.stride(1) == 1 or rows_ND.shape[1] == 1 else rows_ND.contiguous()
 
 
-def num_programs_for(num_pieces: int, device: torch.device) -> int:
-    """How many programs share `num_pieces` of work: one for each eight of them, but no more than a few for each processor."""
+def num_programs_for(num_rows: int, device: torch.device, num_columns: int = 1) -> int:
+    """How many programs share the rows of each column of tiles: one for each eight rows, but no more than keep every processor busy."""
+    programs = -(-num_rows // 8)
     if device.type != "cuda":
-        return -(-num_pieces // 8)
-    return min(-(-num_pieces // 8), 4 * torch.cuda.get_device_properties(device).multi_processor_count)
+        return programs
+    return min(programs, max(1, 8 * torch.cuda.get_device_properties(device).multi_processor_count // num_columns))
 
 
 def warps_for(block: int) -> int:
@@ -198,7 +199,7 @@ class BiasGeluFunction(torch.autograd.Function):
         dx_ND = torch.empty((num_rows, dim), dtype=x.dtype, device=x.device)
         block_d = min(256, triton.next_power_of_2(dim))
         block_n = max(1, min(8, TILE_ELEMENTS // block_d))
-        num_programs = num_programs_for(num_rows, x.device)
+        num_programs = num_programs_for(num_rows, x.device, triton.cdiv(dim, block_d))
         partial_PD = torch.empty((num_programs, dim), dtype=torch.float32, device=x.device)
         bias_gelu_backward_kernel[(num_programs, triton.cdiv(dim, block_d))](
             dy_ND, x_ND, bias.contiguous(), dx_ND, partial_PD, dy_ND.stride(0), x_ND.stride(0), num_rows, dim,

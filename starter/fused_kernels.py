@@ -28,11 +28,12 @@ def rows_of(x: torch.Tensor) -> torch.Tensor:
     return rows_ND if rows_ND.stride(1) == 1 or rows_ND.shape[1] == 1 else rows_ND.contiguous()
 
 
-def num_programs_for(num_pieces: int, device: torch.device) -> int:
-    """How many programs share `num_pieces` of work: one for each eight of them, but no more than a few for each processor."""
+def num_programs_for(num_rows: int, device: torch.device, num_columns: int = 1) -> int:
+    """How many programs share the rows of each column of tiles: one for each eight rows, but no more than keep every processor busy."""
+    programs = -(-num_rows // 8)
     if device.type != "cuda":
-        return -(-num_pieces // 8)
-    return min(-(-num_pieces // 8), 4 * torch.cuda.get_device_properties(device).multi_processor_count)
+        return programs
+    return min(programs, max(1, 8 * torch.cuda.get_device_properties(device).multi_processor_count // num_columns))
 
 
 def warps_for(block: int) -> int:

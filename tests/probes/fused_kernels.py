@@ -78,7 +78,7 @@ def roofline(at: Any, *, asked: str, arguments: list[dict[str, Any]]) -> Named:
 # --- compile ---------------------------------------------------------------------------------------------------------
 def block_of(at: Any, limit: float, eps: float, sizes: tuple[int, int]) -> Any:
     """A FoundBlock, with the inputs as its parameters where there are some."""
-    block = at.submission.bottlenecks.FoundBlock(*sizes, limit=limit, eps=eps)
+    block = at.submission.bottlenecks.FoundBlock(*sizes, limit=limit, eps=eps).to(at.device)
     names = {"weight": block.weight, "up_weight": block.up.weight, "up_bias": block.up.bias, "down": block.down.weight}
     with torch.no_grad():
         for name, parameter in names.items():
