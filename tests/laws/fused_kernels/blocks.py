@@ -104,8 +104,8 @@ SINS = {
     "always_scaled": "x scaled to the limit also where it is smaller",
     "never_scaled": "x not scaled down",
     "clamped": "x clamped to the limit, element by element",
-    "unmasked": "the output with nothing set to 0 behind the lengths",
     "one_more": "the output with one token too many kept",
+    "unmasked": "the output with nothing set to 0 behind the lengths",
 }
 
 

@@ -143,7 +143,7 @@ def judge_kept(seen: Any, case: Case) -> None:
             Message(
                 seen=f"{kept} bytes are kept between forward and backward, beside the inputs.",
                 allowed=f"Allowed: {KEPT_PER_ROW_BYTES} for each row, {allowed} in all.",
-                diagnosis=f"What is kept has {times:.3g} times the size of {case.first}.",
+                diagnosis=f"It keeps {times:.3g} times the size of {case.first}; only the inputs should be kept.",
                 suggestion="Keep the inputs themselves, not copies of them, and make everything else again backward.",
             )
         )
