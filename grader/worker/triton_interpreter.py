@@ -165,7 +165,10 @@ def _run(call: Any, executor: Any, arguments: tuple[Any, ...], options: dict[str
     _current = Launch(executor.fn.__name__, _tensors_of(executor.fn, arguments, options), _watch)
     if _watch is not None:
         _watch.launches.append(_current)
+    names = executor.fn.__globals__
+    before = names.get("range", range)
     try:
+        names["range"] = triton_numbers.range_of_kernels
         with np.errstate(all="ignore"):  # inf - inf and the like are the kernel's business, as on a GPU
             call(executor, *arguments, **options)
     except InterpreterError as wrapped:
@@ -178,6 +181,7 @@ def _run(call: Any, executor: Any, arguments: tuple[Any, ...], options: dict[str
         raise told.with_traceback(cause.__traceback__) from None
     finally:
         _current = None
+        names["range"] = before
 
 
 def _touch(deed: str, addresses: Addresses, itemsize: int, values: Any) -> None:

@@ -104,12 +104,13 @@ class Memory:
                 self._mark_store(storage, addresses, program, values)
 
     def atomic(self, program: int, addresses: Addresses, itemsize: int) -> None:
-        """`program` changes these elements atomically: a load and a store."""
+        """`program` changes these elements atomically: a load and a store for every lane, also where several change the same element."""
         self._is_ordered = True
         for storage, places in self._checked("atomic operation", addresses, itemsize):
             name = self._name(storage, places)
-            self.loaded_bytes[program, name] += places.size * itemsize
-            self.stored_bytes[program, name] += places.size * itemsize
+            num_bytes = int(((addresses >= storage.start) & (addresses < storage.stop)).sum()) * itemsize
+            self.loaded_bytes[program, name] += num_bytes
+            self.stored_bytes[program, name] += num_bytes
             if self._tracks_races:
                 writers, readers, is_atomic = storage.marks()
                 at = self._granules(storage, places)

@@ -10,7 +10,8 @@ Importing this module imports Triton; TRITON_INTERPRET must be set before.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import builtins
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import ml_dtypes
@@ -43,6 +44,8 @@ def repair(touch: Touch) -> None:
     _repair_memory(get_np_dtype, touch)
     _repair_dot()
     _repair_scalars()
+    _repair_splats()
+    interpreter.range = range_of_kernels
 
 
 def broken_bfloat16() -> list[str]:
@@ -115,7 +118,7 @@ def _repair_memory(get_np_dtype: Callable[[Any], np.dtype[Any]], touch: Touch) -
     def create_masked_load(self: Any, pointers: Any, mask: Any, other: Any, *_: Any, **__: Any) -> Any:
         element = pointers.get_element_ty()
         dtype = get_np_dtype(element)
-        lanes = np.broadcast_to(mask.data, pointers.data.shape)
+        lanes = _lanes(mask, pointers)
         touch("load", pointers.data[lanes], dtype.itemsize, None)
         filler = _filler(pointers.data.shape, dtype) if other is None else other.data
         raw = np.dtype(np.uint16) if dtype == BFLOAT16 else dtype
@@ -124,14 +127,14 @@ def _repair_memory(get_np_dtype: Callable[[Any], np.dtype[Any]], touch: Touch) -
 
     def create_masked_store(self: Any, pointers: Any, value: Any, mask: Any, *_: Any, **__: Any) -> Any:
         values = np.ascontiguousarray(np.broadcast_to(value.data, pointers.data.shape))
-        lanes = np.broadcast_to(mask.data, pointers.data.shape)
+        lanes = _lanes(mask, pointers)
         touch("store", pointers.data[lanes], values.dtype.itemsize, values[lanes])
         return memory.store(pointers.data, values.view(np.uint16) if values.dtype == BFLOAT16 else values, lanes)
 
     def create_atomic_rmw(self: Any, operation: Any, pointers: Any, value: Any, mask: Any, *rest: Any) -> Any:
         if value.data.dtype == BFLOAT16:
             raise TypeError("the interpreter has no atomics on bfloat16; accumulate in float32")
-        lanes = np.broadcast_to(mask.data, pointers.data.shape)
+        lanes = _lanes(mask, pointers)
         touch("atomic", pointers.data[lanes], value.data.dtype.itemsize, None)
         return rmw(self, operation, pointers, value, mask, *rest)
 
@@ -141,6 +144,11 @@ def _repair_memory(get_np_dtype: Callable[[Any], np.dtype[Any]], touch: Touch) -
 
     Builder.create_masked_load, Builder.create_masked_store = create_masked_load, create_masked_store
     Builder.create_atomic_rmw, Builder.create_atomic_cas = create_atomic_rmw, create_atomic_cas
+
+
+def _lanes(mask: Any, pointers: Any) -> NDArray[np.bool_]:
+    """Which lanes a mask lets through."""
+    return np.broadcast_to(np.asarray(mask.data).astype(np.bool_, copy=False), pointers.data.shape)
 
 
 def _filler(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -176,6 +184,30 @@ def _rounded_to_tf32(handle: Any) -> Any:
     half, mask = np.uint32(1 << (TF32_DROPPED_BITS - 1)), np.uint32(0xFFFFFFFF << TF32_DROPPED_BITS & 0xFFFFFFFF)
     rounded = np.where(np.isfinite(handle.data), (bits + half) & mask, bits)
     return Handle(rounded.view(np.float32), handle.dtype)
+
+
+def _repair_splats() -> None:
+    """A scalar condition that becomes a block stays a condition: Triton's interpreter makes numbers of the compared type of it."""
+    splat = Builder.create_splat
+
+    def create_splat(self: Any, shape: Any, scalar: Any) -> Any:
+        block = splat(self, shape, scalar)
+        if scalar.data.dtype == np.bool_:
+            block.data = block.data.astype(np.bool_)
+        return block
+
+    Builder.create_splat = create_splat
+
+
+def range_of_kernels(*bounds: Any) -> Iterable[Any]:
+    """What `range` is in a kernel, and within tl.range: a loop variable has 64 bits if a bound has, as when it is compiled.
+
+    The interpreter's is a Python number, which counts as 32 bits where it meets a stride, and their product would overflow.
+    """
+    numbers = builtins.range(*bounds)
+    if not any(isinstance(bound, tl.tensor) and bound.dtype == tl.int64 for bound in bounds):
+        return numbers
+    return (tl.tensor(Handle(np.array([number], np.int64), tl.int64), tl.int64) for number in numbers)
 
 
 def _repair_scalars() -> None:

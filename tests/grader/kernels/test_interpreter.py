@@ -50,6 +50,64 @@ def test_tensor_descriptors_count_what_lies_inside_the_tensor(interpret):
     assert seen.rank(0)["y"].sum() == 36
 
 
+@pytest.mark.parametrize("loop", ["range(first, n, 2)", "tl.range(first, n, 2)"])
+def test_a_loop_variable_has_64_bits_if_a_bound_has(interpret, loop):
+    """Row 5 of rows that lie 2**29 elements apart begins beyond 2**31: its place takes 64 bits."""
+    source = f"""
+    @triton.jit
+    def kernel(places_ptr, n, stride):
+        first = tl.program_id(0).to(tl.int64) + 1
+        for row in {loop}:
+            tl.store(places_ptr + row, row * stride)
+
+    def run(at):
+        places = torch.zeros(6, dtype=torch.int64)
+        kernel[(1,)](places, 6, 2**29)
+        assert list(range(2)) == [0, 1]
+        return {{"places": places}}
+    """
+    seen = interpret(source, inputs={}, returns={"places": ("int64", (6,))})
+    assert seen.rank(0)["places"].tolist() == [0, 2**29, 0, 3 * 2**29, 0, 5 * 2**29]
+
+
+def test_masks_of_a_block_and_a_scalar_are_masks(interpret):
+    """`&` of both is held as integers; the lanes that they let through are counted, not the elements with those numbers."""
+    source = """
+    @triton.jit
+    def kernel(x_ptr, y_ptr, n):
+        at = tl.arange(0, 16)
+        counts = tl.load(x_ptr) < 1.0
+        x = tl.load(x_ptr + at, mask=(at < n) & counts, other=0.0)
+        tl.store(y_ptr + at, x, mask=(at < n) & counts)
+
+    def run(at):
+        y = torch.zeros(16)
+        kernel[(1,)](at.inputs["x"], y, 5)
+        return {"y": y}
+    """
+    seen = interpret(source, inputs={"x": np.arange(16, dtype=np.float32)}, returns={"y": ("float32", (16,))})
+    (launch,) = seen.facts(0)["watches"][0]
+    assert launch["loaded_bytes"] == {"x": 4 + 20} and launch["stored_bytes"] == {"y": 20}
+
+
+def test_atomics_of_several_lanes_on_one_element_count_each(interpret):
+    """Sixteen lanes add to one float32: sixteen loads and sixteen stores."""
+    source = """
+    @triton.jit
+    def kernel(x_ptr, sum_ptr):
+        at = tl.arange(0, 16)
+        tl.atomic_add(sum_ptr + at * 0, tl.load(x_ptr + at))
+
+    def run(at):
+        total = torch.zeros(1)
+        kernel[(1,)](at.inputs["x"], total)
+        return {"y": total}
+    """
+    seen = interpret(source, inputs={"x": np.ones(16, np.float32)}, returns={"y": ("float32", (1,))})
+    (launch,) = seen.facts(0)["watches"][0]
+    assert launch["stored_bytes"] == {"y": 64} and launch["loaded_bytes"] == {"x": 64, "y": 64}
+
+
 def test_programs_run_in_another_order_in_every_watch_and_each_of_them_once(interpret):
     """Sixteen programs take numbers as they come: two watches give two orders, both complete."""
     source = """

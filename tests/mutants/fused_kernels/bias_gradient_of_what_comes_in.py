@@ -1,0 +1,22 @@
+"""Sums the incoming gradient over rows, without GELU's slope.
+
+law: fused_kernels.bias_gelu.gradients_are_exact
+says: incoming gradient
+"""
+    # region solution bias_gelu_backward_kernel
+    first = tl.program_id(0).to(tl.int64)
+    cols = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
+    bias = tl.load(bias_ptr + cols, mask=cols < dim, other=0.0).to(tl.float32)[None, :]
+    dbias = tl.zeros([BLOCK_N, BLOCK_D], tl.float32)
+    for place in range(0, tl.cdiv(num_rows - first * BLOCK_N, tl.num_programs(0) * BLOCK_N)):
+        rows = (first + place * tl.num_programs(0)) * BLOCK_N + tl.arange(0, BLOCK_N)
+        mask = (rows[:, None] < num_rows) & (cols[None, :] < dim)
+        u = tl.load(x_ptr + rows[:, None] * stride_x + cols[None, :], mask=mask, other=0.0).to(tl.float32) + bias
+        dy = tl.load(dy_ptr + rows[:, None] * stride_dy + cols[None, :], mask=mask, other=0.0).to(tl.float32)
+        s = tl.sigmoid(1.5957691216057308 * (u + 0.044715 * u * u * u))
+        slope = s + u * s * (1.0 - s) * 1.5957691216057308 * (1.0 + 3 * 0.044715 * u * u)
+        dx = dy * slope  # 0 beyond the end, since dy is
+        tl.store(dx_ptr + rows[:, None] * dim + cols[None, :], dx.to(dx_ptr.dtype.element_ty), mask=mask)
+        dbias += dy
+    tl.store(partial_ptr + first * dim + cols, tl.sum(dbias, 0), mask=cols < dim)
+    # endregion

@@ -1,0 +1,17 @@
+"""Writes the gradient in float32 and rounds it by torch afterwards.
+
+law: fused_kernels.cross_entropy.never_holds_float32_logits
+says: memory
+"""
+        # region solution cross_entropy_backward
+        logits_NV, targets_N, lse_N, num_counting = ctx.saved_tensors
+        rows_NV = rows_of(logits_NV)
+        num_rows, num_classes = rows_NV.shape
+        dlogits_NV = torch.empty((num_rows, num_classes), dtype=torch.float32, device=logits_NV.device)
+        block = min(TILE_ELEMENTS, triton.next_power_of_2(num_classes))
+        cross_entropy_backward_kernel[(num_rows, triton.cdiv(num_classes, block))](
+            rows_NV, targets_N, lse_N, dloss / num_counting, dlogits_NV, rows_NV.stride(0), targets_N.stride(0), num_classes,
+            ctx.ignore_index, BLOCK_V=block, num_warps=warps_for(block),
+        )  # fmt: skip
+        return dlogits_NV.to(logits_NV.dtype), None, None
+        # endregion

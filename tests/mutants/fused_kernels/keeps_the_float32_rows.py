@@ -1,0 +1,31 @@
+"""Keeps a float32 copy of x for backward, since that is what backward works on.
+
+law: fused_kernels.rms_norm.keeps_only_its_inputs
+says: keep
+"""
+        # region solution rms_norm_forward
+        x_ND = rows_of(x)
+        num_rows, dim = x_ND.shape
+        y_ND = torch.empty((num_rows, dim), dtype=x.dtype, device=x.device)
+        rstd_N = torch.empty(num_rows, dtype=torch.float32, device=x.device)
+        block = triton.next_power_of_2(dim)
+        rms_norm_forward_kernel[(num_rows,)](
+            x_ND, weight.contiguous(), y_ND, rstd_N, x_ND.stride(0), dim, eps, BLOCK_D=block, num_warps=warps_for(block)
+        )
+        ctx.save_for_backward(x, x_ND.float(), weight, rstd_N)
+        return y_ND.view(x.shape)
+        # endregion
+        # region solution rms_norm_backward
+        x, x_ND, weight, rstd_N = ctx.saved_tensors
+        dy_ND = rows_of(dy)
+        num_rows, dim = x_ND.shape
+        dx_ND = torch.empty((num_rows, dim), dtype=x.dtype, device=x.device)
+        num_programs = num_programs_for(num_rows, x.device)
+        partial_PD = torch.empty((num_programs, dim), dtype=torch.float32, device=x.device)
+        block = triton.next_power_of_2(dim)
+        rms_norm_backward_kernel[(num_programs,)](
+            dy_ND, x_ND, weight.contiguous(), rstd_N, dx_ND, partial_PD, dy_ND.stride(0), x_ND.stride(0), num_rows, dim,
+            BLOCK_D=block, num_warps=warps_for(block),
+        )  # fmt: skip
+        return dx_ND.view(x.shape), partial_PD.sum(0).to(weight.dtype), None
+        # endregion

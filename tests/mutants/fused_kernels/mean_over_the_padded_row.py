@@ -1,0 +1,15 @@
+"""Divides the sum of squares by the block's size, a power of two, not by the row's.
+
+law: fused_kernels.rms_norm.any_shape
+says: padded
+"""
+    # region solution rms_norm_forward_kernel
+    row = tl.program_id(0).to(tl.int64)  # N · D may be more than 2**31
+    offs_d = tl.arange(0, BLOCK_D)
+    mask = offs_d < dim
+    x = tl.load(x_ptr + row * stride_x + offs_d, mask=mask, other=0.0).to(tl.float32)
+    rstd = 1.0 / tl.sqrt(tl.sum(x * x, 0) / BLOCK_D + eps)
+    weight = tl.load(weight_ptr + offs_d, mask=mask, other=0.0).to(tl.float32)
+    tl.store(y_ptr + row * dim + offs_d, (x * rstd * weight).to(y_ptr.dtype.element_ty), mask=mask)
+    tl.store(rstd_ptr + row, rstd)
+    # endregion

@@ -1,0 +1,8 @@
+"""Gives an infinite intensity wherever no byte moves, also to work without operations.
+
+law: fused_kernels.roofline.the_lower_of_two_roofs
+says: arithmetic_intensity
+"""
+    # region solution arithmetic_intensity
+    return num_flops / num_bytes if num_bytes else float("inf")
+    # endregion
