@@ -105,6 +105,8 @@ def capped(device: torch.device, extra_bytes: int | None) -> Iterator[None]:
         yield
         return
     if device.type == "cpu":
+        if torch.backends.cuda.is_built():  # autograd then begins a thread for each device, whose stack is no tensor of the submission's
+            torch.zeros(1, requires_grad=True).sum().backward()
         limits.cap_memory(extra_bytes)
         yield
         return

@@ -30,7 +30,7 @@ def group_of(at: Any, groups: list[list[int]] | None) -> tuple[Any, bool]:
 
 
 def laid_out(x: torch.Tensor, layout: str) -> torch.Tensor:
-    """The same numbers in memory of their own: as they lie, with tokens outside of heads as a projection leaves them, or heads innermost."""
+    """The same numbers in memory of their own: as they lie, with tokens outside of heads as a projection has them, or heads innermost."""
     if layout == "heads innermost":
         return x.contiguous(memory_format=torch.channels_last)
     return x.transpose(1, 2).contiguous().transpose(1, 2) if layout == "transposed" else x.clone()
