@@ -1,6 +1,6 @@
 # One command for a student: make grade. All the others: make help.
 .DEFAULT_GOAL := help
-.PHONY: help setup grade gpu watch test check selfcheck starter mutants exploits soak gpusoak sanitize bench report data release upgrade site FORCE
+.PHONY: help setup grade gpu watch hint test check selfcheck starter mutants exploits soak gpusoak sanitize bench report data release upgrade site FORCE
 
 # Given on the command line only: a variable K or OUT of the shell is somebody else's.
 A          =
@@ -10,6 +10,8 @@ OUT        = .grade/latest
 K          =
 FROM       =
 TIMES      = 50
+LAW        =
+MORE       =
 
 # The first Python that the course runs on; looked for only when .venv has to be made.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
@@ -31,7 +33,7 @@ help: ## this table
 	@echo '  A           assignments by name or number; all if empty      SUBMISSION  what to grade'
 	@echo '  PROFILE     gpu judges the same laws on GPUs as well         OUT         where the report is written'
 	@echo '  K           only tests whose name contains this              PYTHON      which Python makes .venv'
-	@echo '  TIMES       how often soak grades and kills; 50'
+	@echo '  LAW         a law or a task to get a hint for             TIMES       how often soak grades and kills; 50'
 
 setup: $(STAMP) ## make .venv, or bring it up to date (every other target does so first)
 	@echo ".venv is ready."
@@ -48,8 +50,11 @@ grade: $(STAMP) ## grade SUBMISSION: marks, and what to do next
 gpu: $(STAMP) ## add the GPU stage to the marks in OUT, where a GPU is
 	@$(PY) -m grader.cli gpu --out "$(OUT)"
 
-watch: ## grade again whenever a file is saved
-	$(call NOT_YET,grading again whenever a file is saved)
+watch: $(STAMP) ## grade again whenever a file is saved; what failed last comes first
+	@$(PY) -m grader.cli watch $(CHOICE) --submission "$(SUBMISSION)" --out "$(OUT)" $(ONLY)
+
+hint: $(STAMP) ## a nudge towards LAW; MORE=1 the concept, MORE=2 nearly the answer
+	@$(PY) -m grader.cli hint "$(LAW)" $(if $(filter 1,$(MORE)),-m,$(if $(filter 2,$(MORE)),-mm)) --out "$(OUT)"
 
 test: $(STAMP) ## the project's own tests
 	$(OURS)

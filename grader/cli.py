@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from grader import feedback
+from grader.asked import ASSIGNMENT, KEYWORD, OUT, SUBMISSION, course_of, page_of
 from grader.devices import num_cores
 from grader.errors import UsageError
-from grader.exits import EXIT_CALLER, EXIT_COURSE, EXIT_INTERRUPTED, EXIT_MACHINE, LATEST, with_blame
+from grader.exits import EXIT_CALLER, EXIT_COURSE, EXIT_INTERRUPTED, EXIT_MACHINE, with_blame
 
 if TYPE_CHECKING:
     from grader.course import Course
@@ -34,18 +36,13 @@ def main() -> NoReturn:
     sys.exit(status if isinstance(status, int) else 0)
 
 
-
-
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def commands() -> None:
     """Grade submissions to the course, and prove that the course itself is right."""
 
 
-ASSIGNMENT = click.option(
-    "--assignment", "-a", "wanted", multiple=True, metavar="NAME|NUMBER", help="This one only; may be repeated. [default: all]"
-)
-OUT = click.option("--out", type=click.Path(path_type=Path), default=LATEST, show_default=True, help="The run folder.")
-KEYWORD = click.option("-k", "keyword", default=None, metavar="WORDS", help="Only what these words select, as pytest's -k does.")
+commands.add_command(feedback.watch)
+commands.add_command(feedback.hint)
 
 JOBS = click.option(
     "--jobs", "-j", type=click.IntRange(1), default=num_cores, show_default="one per core", help="Gradings that run side by side."
@@ -54,7 +51,7 @@ JOBS = click.option(
 
 @commands.command()
 @ASSIGNMENT
-@click.option("--submission", type=click.Path(path_type=Path), default=Path("starter"), show_default=True, help="What to grade.")
+@SUBMISSION
 @click.option("--profile", type=click.Choice(["cpu", "gpu"]), default="cpu", show_default=True, help="gpu judges on GPUs as well.")
 @OUT
 @click.option("--replay", is_flag=True, help="Judge what the run folder has stored; start no rank.")
@@ -69,8 +66,8 @@ def grade(wanted: tuple[str, ...], submission: Path, profile: str, out: Path, re
 
     if profile == "gpu" and replay:
         raise UsageError("--replay starts no rank, so it has no GPU stage. Replay with --profile cpu.")
-    course, assignments = _course(wanted)
-    page = _page()
+    course, assignments = course_of(wanted)
+    page = page_of()
     with LiveProgress(page) as progress:
         report = carry(course, submission, assignments, out=out, replay=replay, keyword=keyword, progress=progress)
     if profile == "gpu" and not report.interrupted:
@@ -92,7 +89,7 @@ def gpu(submission: Path | None, out: Path) -> int:
     report = read(out)
     if any("gpu" in law.judged_on for each in report.assignments for task in each.tasks for law in task.laws):
         raise UsageError(f"{out} has the verdicts of a GPU already; grade anew to have others.")
-    course, page = _course(())[0], _page()
+    course, page = course_of(())[0], page_of()
     report = _gpu_stage(course, report, submission or Path(report.origin), out, None, page)
     render(report, page, out)
     return exit_code(report)
@@ -111,7 +108,7 @@ def selfcheck(wanted: tuple[str, ...], full: bool, sample: int, per_law: int | N
     from grader.selfcheck import Sample, Several, prove, table
 
     course, assignments = _instructors(wanted, "selfcheck")
-    page = _page()
+    page = page_of()
     proof = prove(
         course,
         assignments,
@@ -136,7 +133,7 @@ def mutants(wanted: tuple[str, ...], full: bool, keyword: str, jobs: int) -> int
     from grader.selfcheck import Several, try_mutants
 
     course, assignments = _instructors(wanted, "mutants")
-    page = _page()
+    page = page_of()
     crew = Several(_graded_together, course, jobs)
     trials = try_mutants(course, assignments, crew, full=full, only=keyword, progress=_told(page))
     for trial in trials:
@@ -172,7 +169,7 @@ def release(wanted: tuple[str, ...], out: Path, url: str, gradescope: bool, scan
     """Build the students' bundle, once nothing in it tells an answer."""
     from grader.release import leaks_in, require_instructors, write
 
-    course, assignments = _course(wanted)
+    course, assignments = course_of(wanted)
     require_instructors(course, "release")
     if scan is not None:
         leaks = leaks_in(course, scan)
@@ -190,7 +187,7 @@ def upgrade(source: Path) -> int:
     """Take a newer release of the course; what you wrote stays."""
     from grader.release import upgrade as take
 
-    done = take(_course(())[0].root, source)
+    done = take(course_of(())[0].root, source)
     click.echo("\n".join(done.sentences()) if done else "This is that release already.")
     return 0
 
@@ -207,7 +204,7 @@ def debug(key: str, submission: Path | None, rank: int, out: Path) -> int:
     """Run an observation again with one of its ranks in your hands: breakpoint(), Ctrl-C and an IDE work."""
     from grader.debug import debug as become_rank
 
-    return become_rank(_course(())[0], out, key, submission, rank)
+    return become_rank(course_of(())[0], out, key, submission, rank)
 
 
 @commands.command()
@@ -217,15 +214,8 @@ def doctor() -> int:
     from grader.doctor import examine, show
 
     checks = examine()
-    show(checks, _page())
+    show(checks, page_of())
     return 0 if all(check.ok or not check.is_needed for check in checks) else EXIT_MACHINE
-
-
-def _course(wanted: tuple[str, ...]) -> tuple[Course, tuple[Assignment, ...]]:
-    from grader.course import find_root, load, select
-
-    course = load(find_root())
-    return course, select(course, wanted)
 
 
 def _gpu_stage(course: Course, report: Report, submission: Path, out: Path, keyword: str | None, page: Page) -> Report:
@@ -250,15 +240,9 @@ def _gpu_stage(course: Course, report: Report, submission: Path, out: Path, keyw
 def _instructors(wanted: tuple[str, ...], command: str) -> tuple[Course, tuple[Assignment, ...]]:
     from grader.release import require_instructors
 
-    course, assignments = _course(wanted)
+    course, assignments = course_of(wanted)
     require_instructors(course, command)
     return course, assignments
-
-
-def _page() -> Page:
-    from grader.report.page import Page
-
-    return Page(sys.stdout)
 
 
 def _told(page: Page) -> Progress:

@@ -63,6 +63,7 @@ class _AssignmentText(msgspec.Struct, forbid_unknown_fields=True):
     forbidden: list[_RuleText] = []
     flavours: list[Flavour] = []
     host_only: str = ""
+    records_hints: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +227,8 @@ def _assignment(name: str, text: _AssignmentText, page: _Page) -> Assignment:
     )
     rules = tuple(Rule(rule.id, tuple(rule.names), rule.reason) for rule in text.forbidden)
     _check_needs(tasks, page)
-    return Assignment(name, text.number, text.title, tuple(text.files), tasks, rules, tuple(text.flavours or ["torch"]), text.host_only)
+    flavours = tuple(text.flavours or ["torch"])
+    return Assignment(name, text.number, text.title, tuple(text.files), tasks, rules, flavours, text.host_only, text.records_hints)
 
 
 def _laws(assignment: str, task: _TaskText) -> tuple[Law, ...]:

@@ -306,6 +306,7 @@ class Assignment:
     forbidden: tuple[Rule, ...] = ()
     flavours: tuple[str, ...] = ("torch",)  # the processes that its cases run in, begun ahead; others start when asked for
     host_only: str = ""  # why nothing of it runs on a device; "": it does
+    records_hints: bool = False  # the run folder keeps a line for each hint that was told
 
     @property
     def points(self) -> int:
@@ -332,6 +333,7 @@ class Submission:
 
 # --- a verdict and a report ------------------------------------------------------------------------------------------
 NOT_STARTED = "This task has not been started: its stub still stands in the file."  # the diagnosis by which reports fold such failures
+SETTLED = "Not run: this law has already failed."  # seen of a case that could change nothing any more
 NOT_SELECTED = "Not selected."  # seen of a case that -k or a choice of laws left out
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from grader.errors import CourseError, LawBroken, MachineError, NotJudged, NotOnThisProfile, SubmissionError
-from grader.records import NOT_STARTED, CaseOutcome, Fault, Message
+from grader.records import NOT_STARTED, SETTLED, CaseOutcome, Fault, Message
 
 GRADER_FOLDER = Path(__file__).parents[1]
 MACHINE_ERRNOS = {errno.ENOSPC, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.EIO}
@@ -70,7 +70,7 @@ def blame_for(error: BaseException, *, in_test: bool) -> Blame:
     """Decide whose fault `error` is. A bare AssertionError judges only `in_test`, not while a test is set up or torn down."""
     match error:
         case NotRun():
-            return Blame("failed", Message(seen="Not run: this law has already failed."))
+            return Blame("failed", Message(seen=SETTLED))
         case NotJudged():
             return Blame("not_judged", Message(seen=f"Not judged: {error or 'this machine lacks what the case needs'}"))
         case SubmissionError():

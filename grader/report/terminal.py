@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from grader.records import NOT_SELECTED, NOT_STARTED, AssignmentMark, CaseOutcome, LawMark, LawVerdict, Message, Report, TaskMark
+from grader.records import NOT_SELECTED, NOT_STARTED, SETTLED, AssignmentMark, CaseOutcome, LawMark, LawVerdict, Message, Report, TaskMark
 from grader.report.page import Page
 
 SIGNS: dict[LawVerdict, tuple[str, str]] = {
@@ -36,7 +36,7 @@ def render(report: Report, page: Page, out: Path | None = None) -> None:
         _table(assignment, page)
         _first_steps(assignment, page)
         for laws in _alike(assignment):
-            _explain(laws, page)
+            explain(laws, page)
     _pending(report, page)
     _sum(report, page, out)
 
@@ -85,7 +85,7 @@ def _alike(assignment: AssignmentMark) -> Iterator[list[LawMark]]:
     yield from groups.values()
 
 
-def _explain(laws: list[LawMark], page: Page) -> None:
+def explain(laws: list[LawMark], page: Page) -> None:
     """One failure: what the laws claim, what was seen instead, and what to try."""
     page.blank()
     for law in laws[:LISTED]:
@@ -102,11 +102,12 @@ def _explain(laws: list[LawMark], page: Page) -> None:
     for name, label in COMMANDS:
         if text := getattr(message, name):
             page.command(text, lead=f"  {label}", indent=INDENT)
+    page.command(f"make hint LAW={laws[0].id}", lead="  a hint", indent=INDENT)
 
 
 def _which_cases(laws: list[LawMark]) -> str:
     bad: set[CaseOutcome] = {"failed", "course_error", "machine_error"}
-    cases = [case for law in laws for case in law.cases]
+    cases = [case for law in laws for case in law.cases if case.message is None or case.message.seen != SETTLED]
     kinds = dict.fromkeys(f"{case.kind} (hidden)" if case.hidden else case.kind for case in cases if case.outcome in bad)
     count = sum(case.outcome in bad for case in cases)
     return f"{count} of {len(cases)}: {'; '.join(kinds)}" if cases else "none: the law has no case"

@@ -148,7 +148,7 @@ def test_a_failure_is_explained_with_everything_that_helps() -> None:
 def test_the_report_fits_any_terminal(width: int, encoding: str) -> None:
     """No line is wider than the terminal, but for commands, which stay whole; no letter is lost to a question mark."""
     lines = printed(FULL, width, encoding).splitlines()
-    commands = ("make grade", "grader debug", "report.json", "handout.md")
+    commands = ("make grade", "make hint", "grader debug", "report.json", "handout.md")
     assert all(len(line) <= width for line in lines if not any(command in line for command in commands))
     assert any(FAILURE.rerun in line for line in lines)
     assert not any("?" in line.replace("?[2J", "").replace("submission?", "") for line in lines)

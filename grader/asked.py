@@ -1,0 +1,40 @@
+"""What several commands ask in the same words, and the first things that they do with the answers."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from grader.exits import LATEST
+
+if TYPE_CHECKING:
+    from grader.course import Course
+    from grader.records import Assignment
+    from grader.report.page import Page
+
+ASSIGNMENT = click.option(
+    "--assignment", "-a", "wanted", multiple=True, metavar="NAME|NUMBER", help="This one only; may be repeated. [default: all]"
+)
+SUBMISSION = click.option(
+    "--submission", type=click.Path(path_type=Path), default=Path("starter"), show_default=True, help="What to grade."
+)
+OUT = click.option("--out", type=click.Path(path_type=Path), default=LATEST, show_default=True, help="The run folder.")
+KEYWORD = click.option("-k", "keyword", default=None, metavar="WORDS", help="Only what these words select, as pytest's -k does.")
+
+
+def course_of(wanted: tuple[str, ...]) -> tuple[Course, tuple[Assignment, ...]]:
+    """The course around the working folder, and the assignments that are meant."""
+    from grader.course import find_root, load, select
+
+    course = load(find_root())
+    return course, select(course, wanted)
+
+
+def page_of() -> Page:
+    """The terminal, or whatever stands in its place."""
+    from grader.report.page import Page
+
+    return Page(sys.stdout)

@@ -1,0 +1,36 @@
+"""What a student reads after each save: one failure explained, the others named, and where the points stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grader.records import NOT_STARTED, LawMark, Report, Task
+from grader.report.page import Page
+from grader.report.terminal import explain
+
+NAMED = 6  # laws, beside the one that is explained
+
+
+def render(report: Report, failed: Sequence[LawMark], waiting: Sequence[Task], page: Page, *, is_whole: bool, wall_s: float) -> None:
+    """Print a round of grading.
+
+    failed    laws that failed in it
+    waiting   tasks that are not started and were left out
+    is_whole  everything that is started was judged; False: only what had failed before
+    """
+    page.blank()
+    begun = sorted(failed, key=lambda law: law.message is not None and law.message.diagnosis == NOT_STARTED)
+    if begun:
+        explain([begun[0]], page)
+        page.blank()
+    for law in begun[1 : NAMED + 1]:
+        page.paragraph(law.id, lead="✗ ", lead_style="red")
+    if len(begun) > NAMED + 1:
+        page.paragraph(f"… and {len(begun) - NAMED - 1} more laws fail", indent=2)
+    if waiting:
+        others = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
+        page.paragraph(f"not started: {waiting[0].title} ({waiting[0].id}){others}", lead="– ", lead_style="yellow")
+    judged = [law for each in report.assignments for task in each.tasks for law in task.laws if law.verdict in ("passed", "failed")]
+    passed = sum(law.verdict == "passed" for law in judged)
+    words = f"{report.earned} of {report.possible} points" if is_whole else f"{passed} of the {len(judged)} laws that failed now pass"
+    page.paragraph(f"{words}; {wall_s:.1f} s", style="bold green" if is_whole and not (failed or waiting) else "bold")
