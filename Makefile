@@ -1,6 +1,6 @@
 # One command for a student: make grade. All the others: make help.
 .DEFAULT_GOAL := help
-.PHONY: help setup grade gpu watch hint test check selfcheck starter mutants exploits soak gpusoak sanitize bench report data release upgrade site FORCE
+.PHONY: help setup grade gpu watch hint test check selfcheck starter mutants exploits soak gpusoak sanitize pages bench report data release upgrade site FORCE
 
 # Given on the command line only: a variable K or OUT of the shell is somebody else's.
 A          =
@@ -92,6 +92,10 @@ gpusoak: $(STAMP) ## solutions and sampled mutants on this machine's GPUs; nothi
 sanitize: $(STAMP) ## the kernels of SUBMISSION under compute-sanitizer (needs a GPU and CUDA's toolkit)
 	$(OURS)
 	@$(PY) -m tests.soak.sanitize --submission "$(SUBMISSION)"
+
+pages: $(STAMP) ## look at report.html in a headless Chromium; pictures of it in .grade/pages (needs Chromium)
+	$(OURS)
+	@$(PY) -m pytest tests/pages $(ONLY)
 
 bench: $(STAMP) ## measure a check beside torch.multiprocessing.spawn, in one run
 	$(OURS)

@@ -12,7 +12,7 @@ from grader.exits import LATEST
 
 if TYPE_CHECKING:
     from grader.course import Course
-    from grader.records import Assignment
+    from grader.records import Assignment, Report
     from grader.report.page import Page
 
 ASSIGNMENT = click.option(
@@ -38,3 +38,14 @@ def page_of() -> Page:
     from grader.report.page import Page
 
     return Page(sys.stdout)
+
+
+def show(report: Report, out: Path) -> None:
+    """Write report.html beside the report, from what the run folder has stored."""
+    from contextlib import closing
+
+    from grader.pictures.web import write_page
+    from grader.store import STORE_NAME, Store
+
+    with closing(Store(out / STORE_NAME)) as store:
+        write_page(report, store, out)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from grader import feedback
-from grader.asked import ASSIGNMENT, KEYWORD, OUT, SUBMISSION, course_of, page_of
+from grader.asked import ASSIGNMENT, KEYWORD, OUT, SUBMISSION, course_of, page_of, show
 from grader.devices import num_cores
 from grader.errors import UsageError
 from grader.exits import EXIT_CALLER, EXIT_COURSE, EXIT_INTERRUPTED, EXIT_MACHINE, with_blame
@@ -41,8 +41,8 @@ def commands() -> None:
     """Grade submissions to the course, and prove that the course itself is right."""
 
 
-commands.add_command(feedback.watch)
-commands.add_command(feedback.hint)
+for command in (feedback.watch, feedback.hint, feedback.trace):
+    commands.add_command(command)
 
 JOBS = click.option(
     "--jobs", "-j", type=click.IntRange(1), default=num_cores, show_default="one per core", help="Gradings that run side by side."
@@ -72,6 +72,8 @@ def grade(wanted: tuple[str, ...], submission: Path, profile: str, out: Path, re
         report = carry(course, submission, assignments, out=out, replay=replay, keyword=keyword, progress=progress)
     if profile == "gpu" and not report.interrupted:
         report = _gpu_stage(course, report, submission, out, keyword, page)
+    if not replay:
+        show(report, out)
     render(report, page, out)
     return exit_code(report)
 
@@ -91,6 +93,7 @@ def gpu(submission: Path | None, out: Path) -> int:
         raise UsageError(f"{out} has the verdicts of a GPU already; grade anew to have others.")
     course, page = course_of(())[0], page_of()
     report = _gpu_stage(course, report, submission or Path(report.origin), out, None, page)
+    show(report, out)
     render(report, page, out)
     return exit_code(report)
 

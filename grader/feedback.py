@@ -1,4 +1,4 @@
-"""Commands that teach rather than mark: grading again on save, and hints, one at a time."""
+"""Commands that teach rather than mark: grading again on save, hints one at a time, a run as a trace."""
 
 from __future__ import annotations
 
@@ -34,4 +34,17 @@ def hint(law: str, more: int, out: Path) -> int:
     from grader.hints import tell
 
     tell(course_of(())[0], law, more, page_of(), out)
+    return 0
+
+
+@click.command()
+@click.argument("key")
+@click.option("--to", type=click.Path(path_type=Path), default=None, help="The file to write. [default: trace-KEY.json in the run folder]")
+@OUT
+@with_blame
+def trace(key: str, to: Path | None, out: Path) -> int:
+    """Write an observation's run for Perfetto (ui.perfetto.dev) or chrome://tracing; a failure prints its KEY."""
+    from grader.pictures.chrome import write_trace
+
+    click.echo(f"{write_trace(out, key, to)}: open it in ui.perfetto.dev or chrome://tracing; one unit of virtual time is 1 ms.")
     return 0

@@ -23,9 +23,8 @@ from grader.records import Assignment, Report, canonical, digest
 from grader.report.files import PRIVATE, write, write_all
 from grader.report.json_report import SCHEMA_NAME
 from grader.score import is_provisional, score
-from grader.store import Store
+from grader.store import STORE_NAME, Store
 
-STORE_NAME = "store.sqlite"
 DISTRIBUTIONS = ("torch", "triton", "numpy", "pytest")
 ISOLATION = "a submission runs in processes of its own, with limits on CPU time and memory; no further walls"
 

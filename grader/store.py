@@ -12,6 +12,7 @@ import msgspec
 from grader.errors import MachineError
 from grader.records import Outcome, Request
 
+STORE_NAME = "store.sqlite"  # in a run folder
 SCHEMA = (
     "create table observations (key text primary key, assignment text not null, submission text not null, used_s real not null,"
     " request blob not null, outcome blob not null)",
@@ -51,6 +52,14 @@ class Store:
                 return None
             self._database.execute("update observations set used_s = ? where key = ?", (time.time(), key))
         return msgspec.msgpack.decode(row[0], type=Outcome)
+
+    def observation(self, key: str) -> tuple[Request, Outcome] | None:
+        """What was asked for and what was seen under `key` or the only key that begins with it; looking does not count as use."""
+        with self._turn:
+            rows = self._database.execute("select request, outcome from observations where key glob ? limit 2", (f"{key}*",)).fetchall()
+        if len(rows) != 1:
+            return None
+        return msgspec.msgpack.decode(rows[0][0], type=Request), msgspec.msgpack.decode(rows[0][1], type=Outcome)
 
     def request(self, key: str) -> tuple[str, Request] | None:
         """(submission hash, request) under a key or the only key that begins with it; None if there is no such."""

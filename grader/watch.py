@@ -14,6 +14,7 @@ from grader.course import Course
 from grader.errors import UsageError
 from grader.exits import EXIT_INTERRUPTED
 from grader.observe.live import Runs
+from grader.pictures.web import write_page
 from grader.pipeline import grade, opened_runs
 from grader.records import Assignment, LawMark, Report, Task
 from grader.report.brief import render
@@ -81,6 +82,7 @@ class Rounds:
         failed = failures(report)
         self.failed = [law.id for law in failed]
         render(report, failed, waiting, self.page, is_whole=judged is started, wall_s=time.monotonic() - began_s)
+        write_page(report, self.runs.store, self.out)
         return True
 
     def _grade(self, laws: Collection[str]) -> Report:

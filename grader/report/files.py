@@ -14,6 +14,7 @@ from grader.records import CaseVerdict, Json, LawMark, Report, TaskMark
 from grader.report import json_report, junit
 
 PUBLIC, PRIVATE = 0o644, 0o600
+PAGE = "report.html"
 
 
 def write_all(report: Report, out: Path) -> None:
@@ -25,6 +26,7 @@ def write_all(report: Report, out: Path) -> None:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"{out} can't be made a folder for the report ({error.strerror}); name another with --out.") from error
+    (out / PAGE).unlink(missing_ok=True)  # it showed another report; who wants one of this makes it
     write(out / "report.json", json_report.dumps(report), PUBLIC)
     write(out / "junit.xml", junit.to_xml(report), PUBLIC)
     write(out / "staff.json", json.dumps(staff_form(report), indent=1, ensure_ascii=False) + "\n", PRIVATE)

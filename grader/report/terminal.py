@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from grader.records import NOT_SELECTED, NOT_STARTED, SETTLED, AssignmentMark, CaseOutcome, LawMark, LawVerdict, Message, Report, TaskMark
+from grader.report.files import PAGE
 from grader.report.page import Page
 
 SIGNS: dict[LawVerdict, tuple[str, str]] = {
@@ -35,7 +36,7 @@ def render(report: Report, page: Page, out: Path | None = None) -> None:
     for assignment in report.assignments:
         _table(assignment, page)
         _first_steps(assignment, page)
-        for laws in _alike(assignment):
+        for laws in alike(assignment):
             explain(laws, page)
     _pending(report, page)
     _sum(report, page, out)
@@ -45,7 +46,7 @@ def _table(assignment: AssignmentMark, page: Page) -> None:
     page.blank()
     page.spread(assignment.title, _points(assignment), style="bold")
     for task in assignment.tasks:
-        asked = [law for law in task.laws if not _is_unasked(law)]
+        asked = [law for law in task.laws if not is_unasked(law)]
         if not asked:
             continue
         page.blank()
@@ -54,17 +55,17 @@ def _table(assignment: AssignmentMark, page: Page) -> None:
             sign, style = SIGNS[law.verdict]
             label = "" if page.width < NARROW else f"{_profiles(law)}{law.evidence:>10}  "
             page.spread(law.claim, f"{label}{_points(law):>7}", lead=f"  {sign} ", indent=4, lead_style=style)
-    unasked = sum(_is_unasked(law) for law in _laws(assignment))
+    unasked = sum(is_unasked(law) for law in _laws(assignment))
     if unasked:
         page.paragraph(f"{unasked} more laws were not selected: these are not the assignment's marks.", indent=2, style="yellow")
 
 
 def _first_steps(assignment: AssignmentMark, page: Page) -> None:
     """One friendly block instead of a page of failures that all say that nothing is there yet."""
-    waiting = [task for task in assignment.tasks if any(_is_not_started(law) for law in task.laws)]
+    waiting = [task for task in assignment.tasks if any(is_not_started(law) for law in task.laws)]
     if not waiting:
         return
-    laws = [law for task in waiting for law in task.laws if _is_not_started(law)]
+    laws = [law for task in waiting for law in task.laws if is_not_started(law)]
     page.blank()
     page.paragraph("What to do first", style="bold cyan")
     others = len(waiting) - 1
@@ -76,11 +77,11 @@ def _first_steps(assignment: AssignmentMark, page: Page) -> None:
     page.paragraph(f"{len(laws)} of the laws above fail for no other reason; they are not explained again.", indent=2, style="dim")
 
 
-def _alike(assignment: AssignmentMark) -> Iterator[list[LawMark]]:
+def alike(assignment: AssignmentMark) -> Iterator[list[LawMark]]:
     """Laws that failed or could not be judged through an error, those with the same message together."""
     groups: dict[tuple[str, str, str], list[LawMark]] = {}
     for law in _laws(assignment):
-        if law.verdict in ("failed", "error") and law.message and not _is_not_started(law):
+        if law.verdict in ("failed", "error") and law.message and not is_not_started(law):
             groups.setdefault((law.message.seen, law.message.where, law.message.diagnosis), []).append(law)
     yield from groups.values()
 
@@ -98,14 +99,15 @@ def explain(laws: list[LawMark], page: Page) -> None:
         text = getattr(message, name)
         if text and not (name == "where" and text == message.seen):  # a single rank's line is the sentence itself
             page.paragraph(text, lead=f"  {label}", indent=INDENT, lead_style="dim")
-    page.paragraph(_which_cases(laws), lead="  cases", indent=INDENT, lead_style="dim")
+    page.paragraph(which_cases(laws), lead="  cases", indent=INDENT, lead_style="dim")
     for name, label in COMMANDS:
         if text := getattr(message, name):
             page.command(text, lead=f"  {label}", indent=INDENT)
     page.command(f"make hint LAW={laws[0].id}", lead="  a hint", indent=INDENT)
 
 
-def _which_cases(laws: list[LawMark]) -> str:
+def which_cases(laws: list[LawMark]) -> str:
+    """How many cases of `laws` failed, and of what kinds they are."""
     bad: set[CaseOutcome] = {"failed", "course_error", "machine_error"}
     cases = [case for law in laws for case in law.cases if case.message is None or case.message.seen != SETTLED]
     kinds = dict.fromkeys(f"{case.kind} (hidden)" if case.hidden else case.kind for case in cases if case.outcome in bad)
@@ -117,7 +119,7 @@ def _pending(report: Report, page: Page) -> None:
     """Why laws were not judged, each reason once."""
     reasons: dict[str, int] = {}
     for law in (law for assignment in report.assignments for law in _laws(assignment)):
-        if law.verdict == "not_judged" and not _is_unasked(law) and law.message:
+        if law.verdict == "not_judged" and not is_unasked(law) and law.message:
             reasons[law.message.seen] = reasons.get(law.message.seen, 0) + 1
     if reasons:
         page.blank()
@@ -139,6 +141,8 @@ def _sum(report: Report, page: Page, out: Path | None) -> None:
     page.paragraph(f"{report.isolation}; {report.wall_s:.1f} s", style="dim")
     if out is not None:
         page.command(str(out / "report.json"), lead="report", indent=8)
+        if (out / PAGE).exists():
+            page.command(str(out / PAGE), lead="page", indent=8)
 
 
 def _laws(assignment: AssignmentMark) -> Iterable[LawMark]:
@@ -150,11 +154,13 @@ def _profiles(law: LawMark) -> str:
     return " on " + " and ".join(law.judged_on) if "gpu" in law.judged_on else ""
 
 
-def _is_unasked(law: LawMark) -> bool:
+def is_unasked(law: LawMark) -> bool:
+    """Whether -k or a choice of laws left it out."""
     return bool(law.cases) and all(case.message is not None and case.message.seen == NOT_SELECTED for case in law.cases)
 
 
-def _is_not_started(law: LawMark) -> bool:
+def is_not_started(law: LawMark) -> bool:
+    """Whether it fails only because a stub still stands."""
     return law.verdict == "failed" and law.message is not None and law.message.diagnosis == NOT_STARTED
 
 

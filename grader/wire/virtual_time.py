@@ -27,6 +27,7 @@ class Span:
     end_s: float
     name: str  # of the declared compute, or the operation
     is_compute: bool
+    event: Event | None = field(default=None, compare=False, repr=False)  # what it comes from, for who draws it
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class Timeline:
 
     end_s: float
     lanes: dict[int, tuple[Span, ...]]
+    waits: dict[int, tuple[Span, ...]] = field(default_factory=dict)  # when a rank's program stood still, and in which call
 
     def idle_fraction(self, rank: int) -> float:
         """Share of the whole time in which `rank` computes nothing: a pipeline's bubble."""
@@ -117,6 +119,7 @@ class _Play:
         self._free_s: dict[Hashable, float] = defaultdict(float)
         self._ready: list[tuple[float, float, int, int, _Transfer]] = []
         self._lanes: dict[int, list[Span]] = {rank: [] for rank in self._programs}
+        self._waits: dict[int, list[Span]] = {rank: [] for rank in self._programs}
 
     def timeline(self) -> Timeline:
         for rank in sorted(self._programs):
@@ -127,7 +130,7 @@ class _Play:
         if stuck:
             raise CourseError(f"in virtual time ranks {stuck} never end; was the run made with buffered sends and played with rendezvous?")
         lanes = {rank: tuple(sorted(spans, key=lambda span: (span.start_s, span.end_s))) for rank, spans in sorted(self._lanes.items())}
-        return Timeline(max(self._clock_s.values(), default=0.0), lanes)
+        return Timeline(max(self._clock_s.values(), default=0.0), lanes, {rank: tuple(spans) for rank, spans in self._waits.items()})
 
     # --- ranks
     def _advance(self, rank: int) -> None:
@@ -138,8 +141,11 @@ class _Play:
             if unfinished is not None:
                 self._blocked[id(unfinished)].append(rank)
                 return
-            self._clock_s[rank] = max([self._clock_s[rank], *(transfer.end_s or 0.0 for transfer in awaited)])
-            self._do(rank, program[self._position[rank]])
+            event, before_s = program[self._position[rank]], self._clock_s[rank]
+            self._clock_s[rank] = max([before_s, *(transfer.end_s or 0.0 for transfer in awaited)])
+            if self._clock_s[rank] > before_s:
+                self._waits[rank].append(Span(before_s, self._clock_s[rank], event.op or event.kind, False, event))
+            self._do(rank, event)
             self._position[rank] += 1
 
     def _blocking(self, rank: int, event: Event) -> list[_Transfer]:
@@ -156,7 +162,7 @@ class _Play:
         now_s = self._clock_s[rank]
         if event.kind == "compute":
             self._clock_s[rank] = now_s + event.cost_s
-            self._lanes[rank].append(Span(now_s, now_s + event.cost_s, event.name, True))
+            self._lanes[rank].append(Span(now_s, now_s + event.cost_s, event.name, True, event))
         elif event.kind == "join":
             self._in_flight[rank] = []
         elif event.kind == "issue" and event.match >= 0:
@@ -186,7 +192,7 @@ class _Play:
         for resource in resources:
             self._free_s[resource] = end_s
         for issue in transfer.issues:
-            self._lanes[issue.rank].append(Span(start_s, end_s, issue.op, False))
+            self._lanes[issue.rank].append(Span(start_s, end_s, issue.op, False, issue))
         for waiting in self._blocked.pop(id(transfer), []):
             self._advance(waiting)
 

@@ -1,0 +1,88 @@
+"""report.html: a grading as one page that needs no network and no script, made from the report and the store."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.pictures import standoff, timeline
+from grader.pictures.words import Sources
+from grader.records import AssignmentMark, CaseVerdict, LawMark, Message, Outcome, Report, Request
+from grader.report.files import PAGE, PUBLIC, write
+from grader.report.page import CONTROL
+from grader.report.terminal import COMMANDS, LABELS, SIGNS, alike, is_not_started, is_unasked, which_cases
+from grader.store import Store
+
+TEMPLATES = Path(__file__).with_name("templates")
+NUM_OPEN = 3  # failures of an assignment whose pictures stand open; the others wait for a click
+SHORT = 12  # letters of a key in a command
+VERDICTS = {"passed": "passed", "failed": "failed", "not_judged": "not judged", "error": "error"}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Laws that failed for one reason, and what their observation shows."""
+
+    laws: tuple[LawMark, ...]
+    message: Message
+    cases: str
+    places: list[tuple[str, str]]  # of the student's code, with the lines
+    observed: str  # which observation the pictures show; "" if none may be shown
+    trace: str  # the command that exports it
+    picture: timeline.Picture | None
+    standoff: standoff.Standoff | None
+
+
+def write_page(report: Report, store: Store, out: Path) -> Path:
+    """Write report.html into the run folder. Raises MachineError if the disk refuses."""
+    import jinja2  # a fifth of a second, which only a page should cost
+
+    surroundings = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES), undefined=jinja2.StrictUndefined, autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        finalize=lambda value: CONTROL.sub("\N{REPLACEMENT CHARACTER}", value) if type(value) is str else value,
+    )  # fmt: skip
+    sources = Sources(Path(report.origin))
+    failures = {each.name: list(_failures(each, store, sources)) for each in report.assignments}
+    anchors = {law.id: law.id if law in failure.laws else "" for per in failures.values() for failure in per for law in failure.laws}
+    asked = {task.id for each in report.assignments for task in each.tasks if not all(map(is_unasked, task.laws))}
+    text = surroundings.get_template("report.html.j2").render(
+        report=report, failures=failures, anchors=anchors, labels=LABELS, commands=COMMANDS, signs=SIGNS, verdicts=VERDICTS,
+        is_unasked=is_unasked, is_not_started=is_not_started, asked=asked, num_open=NUM_OPEN,
+    )  # fmt: skip
+    write(out / PAGE, text, PUBLIC)
+    return out / PAGE
+
+
+def _failures(assignment: AssignmentMark, store: Store, sources: Sources) -> Iterator[Failure]:
+    for laws in alike(assignment):
+        message = laws[0].message or Message(seen="")
+        key, seen = _observation(laws, store)
+        picture = stand = None
+        if seen is not None:
+            picture, stand = timeline.draw(*seen), standoff.find(seen[1], sources)
+        places = sources.lines_in("\n".join([message.where, message.seen]))
+        trace = re.sub(r"debug \w+", f"trace {key[:SHORT]}", message.debug) if picture else ""
+        yield Failure(tuple(laws), message, which_cases(laws), places, _named(seen), trace, picture, stand)
+
+
+def _observation(laws: list[LawMark], store: Store) -> tuple[str, tuple[Request, Outcome] | None]:
+    """The observation on which a public case failed: the one that went wrong, else the last it looked at. Hidden cases show nothing."""
+    for case in (case for law in laws for case in law.cases if _may_be_shown(case)):
+        found = [(key, stored) for key in case.keys if (stored := store.observation(key)) is not None]
+        if found:
+            return next(((key, stored) for key, stored in found if stored[1].fault is not None), found[-1])
+    return "", None
+
+
+def _may_be_shown(case: CaseVerdict) -> bool:
+    return case.outcome == "failed" and not case.hidden and bool(case.keys)
+
+
+def _named(seen: tuple[Request, Outcome] | None) -> str:
+    if seen is None:
+        return ""
+    request = seen[0]
+    words = ", ".join(f"{name}={value!r}" for name, value in request.parameters.items())
+    return f"{request.probe}({words}) on {request.world_size} rank{'s' * (request.world_size != 1)}"
