@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from grader.asked import ASSIGNMENT, KEYWORD, OUT, SUBMISSION, course_of, page_of
+from grader.asked import ASSIGNMENT, KEYWORD, OUT, SUBMISSION, course_of, page_of, show
 from grader.exits import with_blame
 
 
@@ -21,7 +21,7 @@ def watch(wanted: tuple[str, ...], submission: Path, out: Path, keyword: str | N
     from grader.watch import watch as keep_watching
 
     course, assignments = course_of(wanted)
-    return keep_watching(course, submission, assignments, page_of(), out=out, keyword=keyword)
+    return keep_watching(course, submission, assignments, page_of(), out=out, keyword=keyword, show=show)
 
 
 @click.command()

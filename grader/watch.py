@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,23 +14,25 @@ from grader.course import Course
 from grader.errors import UsageError
 from grader.exits import EXIT_INTERRUPTED
 from grader.observe.live import Runs
-from grader.pictures.web import write_page
 from grader.pipeline import grade, opened_runs
 from grader.records import Assignment, LawMark, Report, Task
 from grader.report.brief import render
 from grader.report.files import write_all
 from grader.report.page import Page
 
+Show = Callable[[Report, Path], None]
 FIRST_LOOK_MS = 200  # the system watches from here on, so that nothing saved during the first grading is missed
 
 
-def watch(course: Course, submission: Path, assignments: Sequence[Assignment], page: Page, *, out: Path, keyword: str | None) -> int:
-    """Grade `submission` now and after every save, until Ctrl-C. Raises UsageError if there is no such thing."""
+def watch(
+    course: Course, submission: Path, assignments: Sequence[Assignment], page: Page, *, out: Path, keyword: str | None, show: Show
+) -> int:
+    """Grade `submission` now and after every save, and `show` each report, until Ctrl-C. Raises UsageError if there is no such thing."""
     if not submission.exists():
         raise UsageError(f"{submission} does not exist; name the folder that you work in with --submission (make: SUBMISSION=...)")
     try:
         with opened_runs(course.root, out) as runs:
-            rounds = Rounds(course, submission, assignments, page, out, keyword, runs)
+            rounds = Rounds(course, submission, assignments, page, out, keyword, runs, show)
             for _ in saves(submission, out):
                 if not rounds.one():
                     break
@@ -62,6 +64,7 @@ class Rounds:
     out: Path
     keyword: str | None
     runs: Runs
+    show: Show
     failed: list[str] = field(default_factory=list)  # laws, in the course's order
 
     def one(self) -> bool:
@@ -82,7 +85,7 @@ class Rounds:
         failed = failures(report)
         self.failed = [law.id for law in failed]
         render(report, failed, waiting, self.page, is_whole=judged is started, wall_s=time.monotonic() - began_s)
-        write_page(report, self.runs.store, self.out)
+        self.show(report, self.out)
         return True
 
     def _grade(self, laws: Collection[str]) -> Report:

@@ -105,7 +105,7 @@ def draw(request: Request, outcome: Outcome) -> Picture | None:
     spans = [span for lane in played.timeline.lanes.values() for span in lane]
     end = max([played.timeline.end_s / played.unit_s, *(_units(span, played)[1] for span in spans)])
     end += 1.0 if played.stuck else 0.0
-    if not end:
+    if not 0 < end < math.inf:  # a probe may declare that something takes for ever
         return None
     picture = Picture(played.network, _summary(request, played))
     shown = _first_spans(played.timeline)

@@ -16,6 +16,7 @@ from grader.report.terminal import COMMANDS, LABELS, SIGNS, alike, is_not_starte
 from grader.store import Store
 
 TEMPLATES = Path(__file__).with_name("templates")
+NUM_DRAWN = 12  # failures of a page whose runs are drawn: more would make it slow, and the last are seldom what to begin with
 NUM_OPEN = 3  # failures of an assignment whose pictures stand open; the others wait for a click
 SHORT = 12  # letters of a key in a command
 VERDICTS = {"passed": "passed", "failed": "failed", "not_judged": "not judged", "error": "error"}
@@ -44,7 +45,8 @@ def write_page(report: Report, store: Store, out: Path) -> Path:
         finalize=lambda value: CONTROL.sub("\N{REPLACEMENT CHARACTER}", value) if type(value) is str else value,
     )  # fmt: skip
     sources = Sources(Path(report.origin))
-    failures = {each.name: list(_failures(each, store, sources)) for each in report.assignments}
+    room = iter(range(NUM_DRAWN))
+    failures = {each.name: list(_failures(each, store, sources, room)) for each in report.assignments}
     anchors = {law.id: law.id if law in failure.laws else "" for per in failures.values() for failure in per for law in failure.laws}
     asked = {task.id for each in report.assignments for task in each.tasks if not all(map(is_unasked, task.laws))}
     text = surroundings.get_template("report.html.j2").render(
@@ -55,15 +57,15 @@ def write_page(report: Report, store: Store, out: Path) -> Path:
     return out / PAGE
 
 
-def _failures(assignment: AssignmentMark, store: Store, sources: Sources) -> Iterator[Failure]:
+def _failures(assignment: AssignmentMark, store: Store, sources: Sources, room: Iterator[int]) -> Iterator[Failure]:
     for laws in alike(assignment):
         message = laws[0].message or Message(seen="")
         key, seen = _observation(laws, store)
         picture = stand = None
-        if seen is not None:
+        if seen is not None and next(room, None) is not None:
             picture, stand = timeline.draw(*seen), standoff.find(seen[1], sources)
         places = sources.lines_in("\n".join([message.where, message.seen]))
-        trace = re.sub(r"debug \w+", f"trace {key[:SHORT]}", message.debug) if picture else ""
+        trace = re.sub(r"debug \w+", f"trace {key[:SHORT]}", message.debug) if seen else ""
         yield Failure(tuple(laws), message, which_cases(laws), places, _named(seen), trace, picture, stand)
 
 

@@ -153,6 +153,28 @@ def test_outside_a_course_the_caller_is_told_where_to_go(tmp_path: Path, run: Ru
     assert run("grade") == 2
 
 
+def test_a_grading_has_a_page_and_a_replay_has_none(
+    course: Path, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The last lines name the page; a replay makes none, and leaves none of an earlier report."""
+    judging(monkeypatch, "failed")
+    run("grade")
+    assert ".grade/latest/report.html" in capsys.readouterr().out and "seen so" in (course / ".grade/latest/report.html").read_text()
+    run("grade", "--replay")
+    assert "report.html" not in capsys.readouterr().out and not (course / ".grade/latest/report.html").exists()
+
+
+def test_a_page_that_fails_takes_no_marks_with_it(
+    course: Path, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Marks and exit code are what they were; the page's trouble is a sentence beside them."""
+    judging(monkeypatch, "failed")
+    monkeypatch.setattr("grader.pictures.web.write_page", lambda *_: {}["picture"])
+    assert run("grade") == 1
+    said = capsys.readouterr()
+    assert "0 of 2 points" in said.out and "The marks stand" in said.err and "Traceback" not in said.err
+
+
 @pytest.mark.parametrize("name", ["sums", "3"])
 def test_an_assignment_goes_by_name_or_number(course: Path, run: Run, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Both ways lead to the same marks."""

@@ -103,7 +103,8 @@ def watched(folder: Path, judge: Judge, monkeypatch: pytest.MonkeyPatch, *wrong_
     stream = io.TextIOWrapper(raw, encoding="ascii")
     course = load(folder)
     page = Page(stream, 40)
-    assert watching.watch(course, folder / "starter", course.assignments, page, out=folder / "out", keyword=None) == 130
+    out, work = folder / "out", folder / "starter"
+    assert watching.watch(course, work, course.assignments, page, out=out, keyword=None, show=lambda *_: None) == 130
     stream.flush()
     return raw.getvalue().decode("ascii")
 
@@ -160,7 +161,7 @@ def test_a_save_is_noticed_and_ctrl_c_leaves_nothing(folder: Path) -> None:
         assert watch.wait(timeout=60) == 130
     assert not [one for one in psutil.wait_procs(family, timeout=30)[1] if one.is_running()]
     left = {path.name.split("-")[0] for path in (folder / "run").iterdir()}
-    assert left == {"report.json", "junit.xml", "staff.json", "store.sqlite", "given"}
+    assert left == {"report.json", "report.html", "junit.xml", "staff.json", "store.sqlite", "given"}
     assert not list(folder.glob("grader-*"))
 
 
