@@ -27,6 +27,7 @@ class Played:
     timeline: Timeline
     unit_s: float
     largest_bytes: int
+    free: float | None  # where it would end, in units, if the network cost nothing; None where that says nothing
     stuck: dict[int, Event]  # where a rank stands for ever
     declares_compute: bool
 
@@ -35,7 +36,8 @@ class Played:
         """Which network this is, and what its unit means, in a sentence."""
         unit = "the mean of the declared computations" if self.declares_compute else "the largest message without its latency"
         size = f" plus its bytes over those of the largest call ({self.largest_bytes:,})" if self.largest_bytes else ""
-        return f"Virtual time, in units of {unit}. A message takes {LATENCY:g}{size}; no clock of this machine has a part in it."
+        free = "" if self.free is None else " The dashed line is where it would end if the network cost nothing."
+        return f"Virtual time, in units of {unit}. A message takes {LATENCY:g}{size}; no clock of this machine has a part in it.{free}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ class Picture:
     ranks: list[tuple[str, float, float]] = field(default_factory=list)  # name, top, height
     ticks: list[tuple[float, str]] = field(default_factory=list)
     legend: dict[str, str] = field(default_factory=dict)  # style -> words
+    free: tuple[float, str] | None = None  # a dashed line
     rows: list[tuple[str, str, str, str]] = field(default_factory=list)  # rank, from, to, what
     num_left_out: int = 0
     width: float = WIDTH
@@ -80,9 +83,10 @@ def play(request: Request, outcome: Outcome) -> Played | None:
     bandwidth = largest / unit_s if largest else math.inf
     try:
         timeline = evaluate(outcome.events, LATENCY * unit_s, bandwidth, rendezvous=request.network.rendezvous)
+        free_s = evaluate(outcome.events, 0.0, math.inf, rendezvous=request.network.rendezvous).end_s
     except CourseError:
         return None
-    return Played(timeline, unit_s, largest, stuck, bool(costs))
+    return Played(timeline, unit_s, largest, free_s / unit_s if costs and not stuck else None, stuck, bool(costs))
 
 
 def stands_in(outcome: Outcome, rank: int) -> Event | None:
@@ -114,6 +118,8 @@ def draw(request: Request, outcome: Outcome) -> Picture | None:
         _draw_rank(picture, played, rank, shown, styles, (WIDTH - LEFT - 8) / end, end)
     picture.num_left_out = sum(map(len, played.timeline.lanes.values())) - sum(map(len, shown.values()))
     picture.ticks = [(LEFT + tick * (WIDTH - LEFT - 8) / end, f"{tick:g}") for tick in _ticks(end)]
+    if played.free is not None:
+        picture.free = LEFT + played.free * (WIDTH - LEFT - 8) / end, f"{played.free:.3g} if the network cost nothing"
     picture.height += AXIS / 2
     return picture
 
@@ -196,4 +202,5 @@ def _summary(request: Request, played: Played) -> str:
         parts += [f"takes part in {sum(not span.is_compute for span in lane)} transfers", f"stands still for {waits:.3g}"]
         parts += ["then waits for ever"] if rank in played.stuck else []
         told.append(f"rank {rank} " + ", ".join(parts))
-    return f"{played.timeline.end_s / played.unit_s:.3g} units in all; " + "; ".join(told) + "."
+    free = f", {played.free:.3g} if the network cost nothing" if played.free is not None else ""
+    return f"{played.timeline.end_s / played.unit_s:.3g} units in all{free}; " + "; ".join(told) + "."

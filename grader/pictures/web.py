@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,5 +87,5 @@ def _named(seen: tuple[Request, Outcome] | None) -> str:
     if seen is None:
         return ""
     request = seen[0]
-    words = ", ".join(f"{name}={value!r}" for name, value in request.parameters.items())
+    words = ", ".join(f"{name}={textwrap.shorten(repr(value), 48, placeholder=' …')}" for name, value in request.parameters.items())
     return f"{request.probe}({words}) on {request.world_size} rank{'s' * (request.world_size != 1)}"
