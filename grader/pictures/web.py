@@ -17,7 +17,7 @@ from grader.report.terminal import COMMANDS, LABELS, SIGNS, alike, is_not_starte
 from grader.store import Store
 
 TEMPLATES = Path(__file__).with_name("templates")
-NUM_DRAWN = 12  # failures of a page whose runs are drawn: more would make it slow, and the last are seldom what to begin with
+NUM_DRAWN = 8  # failures of a page whose runs are drawn: more would make it slow, and the last are seldom what to begin with
 NUM_OPEN = 3  # failures of an assignment whose pictures stand open; the others wait for a click
 SHORT = 12  # letters of a key in a command
 VERDICTS = {"passed": "passed", "failed": "failed", "not_judged": "not judged", "error": "error"}
