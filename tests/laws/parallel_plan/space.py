@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from functools import lru_cache
 from itertools import product
+from typing import Any
 
 from grader.simulator import Cluster, Model, Plan, estimate_step, memory_bytes
+from grader.simulator.estimate import Step, layer_costs
 from tests.laws.parallel_plan.steps import Truth
 
 MICRO_BATCHES, CHUNKS, MIN_CONTEXT = (1, 2, 4, 8, 16), (1, 2, 4), 1024
@@ -91,26 +93,23 @@ def simulated_bytes(model: Model, plan: Plan) -> float:
 def best_simulated(model: Model, cluster: Cluster) -> tuple[float, Plan]:
     """The shortest step of all candidates that fit, in the simulator, and whose it is.
 
-    A step is never shorter than its FLOPs at the cluster's rate: in the order of that bound, the search may end once the bound is longer
-    than the best step so far, and has still seen everything.
+    Exhaustive, and yet few schedules are played: in the order of the simulator's own lower bound the search may end once that bound is
+    longer than the best step so far.
     """
     fitting = [plan for plan in candidates(model, cluster) if memory_bytes(model, plan) <= cluster.memory_bytes]
-    bounded = sorted(((_at_least_s(model, cluster, plan), place) for place, plan in enumerate(fitting)), key=lambda pair: pair[0])
+    costs: dict[Hashable, Any] = {}
+    bounded = []
+    for place, plan in enumerate(fitting):
+        # What a layer costs depends on these alone, and is most of the work.
+        key = (plan.dp, plan.tp, plan.cp, plan.ep, plan.micro_batch, plan.num_micro_batches, plan.zero_stage)
+        if key not in costs:
+            costs[key] = layer_costs(model, cluster, plan)
+        bounded.append((Step(model, cluster, plan, costs[key]).at_least_s(), place))
     best_s, best = float("inf"), fitting[0]
-    for bound_s, place in bounded:
+    for bound_s, place in sorted(bounded):
         if bound_s >= best_s:
             break
         step_s = simulated_s(model, cluster, fitting[place])
         if step_s < best_s:
             best_s, best = step_s, fitting[place]
     return best_s, best
-
-
-def _at_least_s(model: Model, cluster: Cluster, plan: Plan) -> float:
-    """FLOPs of all matrix products of one rank of the fullest stage, at the full rate; forward and twice that, and again if recomputed."""
-    weights = model.hidden_size * (model.qkv_size + model.hidden_size)
-    weights += model.top_k * (3 if model.gated else 2) * model.hidden_size * model.mlp_size
-    per_layer = 2 * weights + 2 * model.sequence * model.num_heads * model.head_dim
-    tokens = plan.micro_batch * plan.num_micro_batches * model.sequence / (plan.cp * plan.tp)
-    layers = -(-model.num_layers // plan.pp)
-    return (4 if plan.recompute == "full" else 3) * layers * per_layer * tokens / cluster.flops_per_s

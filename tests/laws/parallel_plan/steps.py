@@ -95,7 +95,7 @@ class Truth(Network):
         if zero in (1, 2) and self.slip != "new_weights_are_not_gathered":
             total += self.exposed(L, forward_s, weights_s)[0]
         size = 2 if self.slip == "table_in_16_bits" else plan.gradient_bytes
-        table_s = self.gather(cluster, plan.dp * plan.cp, plan.tp * plan.cp, size * model.embedding_parameters / plan.tp)[0]
+        table_s = self.gather(cluster, plan.dp * plan.cp, plan.tp, size * model.embedding_parameters / plan.tp)[0]
         total += {"embedding_is_hidden": 0, "embedding_is_scattered": 1}.get(self.slip, 2) * table_s
         if model.tied and plan.pp > 1 and self.slip != "tied_tables_stay_apart":
             away = plan.tp * plan.cp * plan.dp * (plan.pp - 1)
