@@ -38,7 +38,7 @@ def assert_table(
     if not wrong.any():
         return
     place, column = (int(index) for index in np.argwhere(wrong)[0])
-    named = f"{function}'s {names[column]}" if len(names) > 1 else function
+    named = function if names[column] in ("bytes", "seconds") else f"{function}'s {names[column]}"
     beside = f" ({also[place]})" if also else ""
     where = f"with {words(cases[place])}{beside}"
     rows = np.flatnonzero(wrong.any(axis=1))

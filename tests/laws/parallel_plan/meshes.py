@@ -28,13 +28,13 @@ def expected_groups(world: Case, own: Sequence[str], order: Sequence[str] = ORDE
 
 
 OTHER_ORDERS = {
+    "the ep groups spread over dp, and not neighbours": ("tp", "cp", "outer", "ep", "pp"),
     "dp inside of cp": ("tp", "ep", "outer", "cp", "pp"),
     "pp inside of dp": ("tp", "cp", "pp", "ep", "outer"),
     "pp innermost": ("pp", "tp", "cp", "ep", "outer"),
     "dp innermost": ("ep", "outer", "tp", "cp", "pp"),
     "cp inside of tp": ("cp", "tp", "ep", "outer", "pp"),
     "tp outermost": ("pp", "ep", "outer", "cp", "tp"),
-    "the ep groups spread over dp, and not neighbours": ("tp", "cp", "outer", "ep", "pp"),
 }
 
 

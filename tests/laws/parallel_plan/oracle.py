@@ -225,7 +225,7 @@ class Network(Arithmetic):
         if far == 1:
             return [near_s]
         levels_s = near_s + hops(far) * a_far + part(far) * (S if self.slip == "no_share_between_nodes" else S / near) / b_far
-        through = b_far if near == 1 or self.slip == "one_adapter" else min(b, near * b_far)
+        through = b_far if near == 1 else min(b, (1 if self.slip == "one_adapter" else near) * b_far)
         if self.slip == "adapters_without_limit":
             through = near * b_far
         ring_s = hops(size) * a_far + part(size) * S / through

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from tests.laws.parallel_plan.judging import RELATIVE, broken
 from tests.laws.parallel_plan.pairs import Pair, Wanted, drawn, records
 
 AXES = ("tp", "cp", "dp", "pp", "ep")
+MOST_TOLD = 4  # values in a sentence
+MOST_STAGES = 8  # of a pipeline that is played beside a formula
 SEARCH_CPU_S = 10  # section 1: for each pair
 ALLOWED = 1.10  # of the best candidate's step
 AGREEMENT = 0.20  # of the formulas with the simulator
@@ -93,9 +96,13 @@ def judge_candidates(observe: Any, pairs: Sequence[Pair], **case: Any) -> None:
         lacking, extra, twice = expected - set(got), set(got) - expected, len(got) - len(set(got))
         if not (lacking or extra or twice):
             continue
-        told = [f"{len(lacking)} are missing, e.g. {_short(min(lacking))}."] * bool(lacking)
-        told += [f"{len(extra)} are no candidates, e.g. {_short(min(extra))}."] * bool(extra) + [f"{twice} come twice."] * bool(twice)
-        told += [_only_in(lacking, expected - lacking, "missing")] * bool(lacking) + [_only_in(extra, expected, "too many")] * bool(extra)
+        told = []
+        if lacking:
+            told += [f"{len(lacking)} are missing, e.g. {_short(min(lacking))}.", _only_in(lacking, expected - lacking, "missing")]
+        if extra:
+            told += [f"{len(extra)} are no candidates, e.g. {_short(min(extra))}.", _only_in(extra, expected, "too many")]
+        if twice:
+            told.append(f"{twice} come twice.")
         raise broken(
             f"candidate_plans gives {len(got)} plans for {cluster.num_gpus} GPUs, {model.num_layers} layers, {model.global_batch} sequences.",
             f"Expected: {len(expected)}, each once.",
@@ -106,19 +113,21 @@ def judge_candidates(observe: Any, pairs: Sequence[Pair], **case: Any) -> None:
 
 def _short(plan: str) -> str:
     fields = json.loads(plan)
-    shown = ("dp", "tp", "pp", "cp", "ep", "micro_batch", "num_micro_batches", "zero_stage", "recompute", "schedule", "chunks")
-    return "Plan(" + ", ".join(f"{name}={fields[name]!r}" for name in shown if fields[name] not in (1, "none", "1f1b")) + ")"
+    usual = asdict(Plan())
+    shown = [name for name in fields if fields[name] != usual[name] or name == "zero_stage"]
+    return "Plan(" + ", ".join(f"{name}={fields[name]!r}" for name in shown) + ")"
 
 
 def _only_in(plans: set[str], others: set[str], what: str) -> str:
-    """Fields that all of these plans share and no other has."""
+    """A field, or two together, in which these plans are unlike all others."""
     some, rest = [json.loads(plan) for plan in plans], [json.loads(plan) for plan in others]
-    telling = []
-    for name in some[0]:
-        values = {json.dumps(plan[name]) for plan in some}
-        if not values & {json.dumps(plan[name]) for plan in rest}:
-            telling.append(f"{name} {' or '.join(sorted(values))}")
-    return f"Those {what} are all with {' and '.join(telling[:3])}." if telling else ""
+    for number in (1, 2):
+        for names in combinations(some[0], number):
+            values = {tuple(plan[name] for name in names) for plan in some}
+            if len(values) <= MOST_TOLD and not values & {tuple(plan[name] for name in names) for plan in rest}:
+                each = [" and ".join(f"{name} {value}" for name, value in zip(names, row, strict=True)) for row in sorted(values, key=str)]
+                return f"Those {what} are exactly those with {', or '.join(each)}."
+    return ""
 
 
 # --- choice ----------------------------------------------------------------------------------------------------------
@@ -231,7 +240,7 @@ def judge_reasons(observe: Any, wanted: Sequence[Wanted], **case: Any) -> None:
             f"binding_constraints of {_short(json.dumps(asdict(plan)))} on {pair[1].num_gpus} GPUs gives {got}.",
             f"Expected: {expected}.",
             f"Off: {told}.",
-            "For each axis above 1: the candidates that have 1 there. None - shape; none fits - memory; the fastest slower - time; else none.",
+            "For each axis above 1, a reason: the candidates that have 1 there. None - shape; none fits - memory; the fastest slower - time; else none.",
         )
 
 
@@ -264,6 +273,7 @@ def judge_agreement(observe: Any, pairs: Sequence[Pair], what: str, num: int = 1
 
 
 def _some_plans(pair: Pair, num: int) -> list[Plan]:
-    """The fastest that fit, in the order of the formulas."""
-    ranked = sorted((one for one in space.by_formula(*pair) if math.isfinite(one[3])), key=lambda one: one[3])
-    return [one[0] for one in ranked[:num]]
+    """The fastest that fit, and the pipelines with the largest share of bubble."""
+    ranked = [one[0] for one in sorted(space.by_formula(*pair), key=lambda one: one[3]) if math.isfinite(one[3])]
+    pipelines = sorted((plan for plan in ranked if 1 < plan.pp <= MOST_STAGES), key=lambda plan: plan.num_micro_batches * plan.chunks / plan.pp)
+    return [*ranked[: num // 2], *pipelines[: num // 2]]

@@ -10,7 +10,7 @@ says: weights
     forward_s = (seconds.forward_compute_s + seconds.forward_waits_s) / L
     if plan.zero_stage < 2 or (plan.zero_stage == 2 and plan.num_micro_batches == 1):
         once += exposed_s(L, backward_s, gradients_s)  # behind the last micro-batch's backward
-    if plan.zero_stage == 3:
+    if plan.zero_stage in ():
         once += exposed_s(L, forward_s, weights_s)  # the new weights, behind the next step's first forward
 
     table_bytes = plan.gradient_bytes * model.embedding_parameters / plan.tp
