@@ -87,7 +87,7 @@ def build_mesh(world_size: int, *, dp: int, tp: int, pp: int, cp: int, ep: int) 
         "dp": {"ep", "outer_dp"},
         "pp": {"pp"},
         "ep": {"ep"},
-        # Ranks of a cp group hold the same weights and see other tokens, exactly like those of a dp group: gradients are averaged over both.
+        # Ranks of a cp group hold the same weights and see other tokens, as in a dp group: gradients are averaged over both.
         "dp_cp": {"cp", "ep", "outer_dp"},
         # An expert's weights are held by those ranks only that stand at the same place of their ep groups.
         "expert_dp_cp": {"cp", "outer_dp"},
@@ -127,7 +127,7 @@ def stages(model: Model, plan: Plan) -> tuple[Stage, ...]:
 
 
 def rank_parameters(model: Model, plan: Plan, stage: Stage) -> tuple[float, float]:
-    """Return the parameters of one rank of a stage, before ZeRO: those that all replicas share, and those of its own experts (0 if dense)."""
+    """Return the parameters of one rank, before ZeRO: those that all replicas share, and those of its own experts (0 if dense)."""
     # region solution rank_parameters
     # A tied head is the embedding where both are on one stage. At the two ends of a pipeline there are two copies.
     is_shared_table = stage.has_embedding and stage.has_head and model.tied

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Literal
 
-from lm.planning import Cluster, Model, Plan, ScheduleName
 from parallel_plan import estimate_memory
 from plan_step import estimate_step
+
+from lm.planning import Cluster, Model, Plan, ScheduleName
 
 Rule = Literal["world", "batch", "heads", "layers", "sequence", "experts", "schedule", "sharding"]
 Constraint = Literal["shape", "states", "activations"]
@@ -43,7 +44,7 @@ def broken_rules(model: Model, cluster: Cluster, plan: Plan) -> set[Rule]:
         # A key/value head and the queries that share it stay together; the MLP's columns are cut evenly.
         "heads": model.num_kv_heads % plan.tp == 0 and model.mlp_size % plan.tp == 0,
         "layers": plan.pp <= model.num_layers,
-        # Two pieces for each rank of cp, one from each end, so that all have the same share of the causal triangle; tp cuts a rank's tokens.
+        # Two pieces for each rank of cp, one from each end, so that all have an equal share of the causal triangle; tp cuts their tokens.
         "sequence": (plan.cp == 1 or model.sequence % (2 * plan.cp) == 0)
         and (not plan.sequence_parallel or model.sequence // plan.cp % plan.tp == 0),
         "experts": plan.dp % plan.ep == 0 and model.num_experts % plan.ep == 0,
@@ -66,8 +67,9 @@ def broken_rules(model: Model, cluster: Cluster, plan: Plan) -> set[Rule]:
 def candidate_plans(model: Model, cluster: Cluster) -> Iterator[Plan]:
     """Yield every plan of section 6 once, in any order: those worth looking at among the plans that break no rule."""
     # region solution candidate_plans
+    contexts = [cp for cp in divisors(model.sequence) if cp == 1 or model.sequence >= MIN_CONTEXT * cp]
     for tp in divisors(cluster.gpus_per_node):  # its collectives are in each layer's way: not across nodes
-        for cp in (1, *(cp for cp in divisors(model.sequence) if cp > 1 and model.sequence >= MIN_CONTEXT * cp)):
+        for cp in contexts:
             for pp in range(1, model.num_layers + 1):
                 dp, rest = divmod(cluster.num_gpus, tp * cp * pp)
                 if rest == 0:

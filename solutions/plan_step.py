@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lm.planning import Cluster, Model, Plan, StepEstimate
 from parallel_plan import Stage, estimate_memory, rank_parameters, stages
+
+from lm.planning import Cluster, Model, Plan, StepEstimate
 
 
 # --- given: a record -------------------------------------------------------------------------------------------------
@@ -102,7 +103,7 @@ def gather_s(cluster: Cluster, size: int, inner: int, num_bytes: float) -> float
 
 
 def all_to_all_s(cluster: Cluster, size: int, inner: int, num_bytes: float) -> float:
-    """Return the time in which each rank of the group sends an equal part of its `num_bytes` to each; node and network work side by side."""
+    """Return the time in which each rank sends an equal part of its `num_bytes` to each; node and network work side by side."""
     # region solution all_to_all_s
     if size == 1:
         return 0.0

@@ -72,7 +72,7 @@ def stages(model: Model, plan: Plan) -> tuple[Stage, ...]:
 
 
 def rank_parameters(model: Model, plan: Plan, stage: Stage) -> tuple[float, float]:
-    """Return the parameters of one rank of a stage, before ZeRO: those that all replicas share, and those of its own experts (0 if dense)."""
+    """Return the parameters of one rank, before ZeRO: those that all replicas share, and those of its own experts (0 if dense)."""
     raise NotImplementedError("parallel_plan, task memory: see section 3 of the handout")
 
 

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Literal
 
-from lm.planning import Cluster, Model, Plan, ScheduleName
 from parallel_plan import estimate_memory
 from plan_step import estimate_step
+
+from lm.planning import Cluster, Model, Plan, ScheduleName
 
 Rule = Literal["world", "batch", "heads", "layers", "sequence", "experts", "schedule", "sharding"]
 Constraint = Literal["shape", "states", "activations"]

@@ -16,7 +16,7 @@ Precision = Literal["bf16", "fp16"]
 def deepspeed_config(plan: Plan, *, precision: Precision = "bf16") -> dict[str, Any]:
     """Return the configuration file of DeepSpeed as a dict that json can write.
 
-    tp, pp and ep are no keys: there they are objects of the program. ValueError for an interleaved plan, which DeepSpeed's pipeline has not.
+    tp, pp and ep are no keys: there they are objects of the program. ValueError for an interleaved plan: DeepSpeed has none.
     """
     raise NotImplementedError("parallel_plan, task settings: see section 8 of the handout")
 

@@ -1,4 +1,4 @@
-"""Models, clusters and plans by lot, and their way to a probe and back: a list of dicts of the records' fields, as JSON in an array of bytes."""
+"""Models, clusters and plans by lot, and their way to a probe and back: dicts of the records' fields, as JSON in an array of bytes."""
 
 from __future__ import annotations
 
@@ -95,7 +95,8 @@ def lot(
         per_node = _one_of(rng, tuple(size for size in (1, 2, 3, 4, 6, 8) if world % size == 0))
         plan = {
             "dp": d, "tp": t, "pp": p, "cp": c, "ep": ep, "micro_batch": micro_batch, "num_micro_batches": micro_batches,
-            "zero_stage": _one_of(rng, tuple(stage for stage in zero if p == 1 or stage <= 1) or (1,)), "recompute": _one_of(rng, recompute),
+            "zero_stage": _one_of(rng, tuple(stage for stage in zero if p == 1 or stage <= 1) or (1,)),
+            "recompute": _one_of(rng, recompute),
             "schedule": "interleaved" if v > 1 else "1f1b", "chunks": v, "sequence_parallel": t > 1, "gradient_bytes": 4,
         }  # fmt: skip
         return {"model": model, "cluster": _cluster(rng, world // per_node, per_node) | (cluster or {}), "plan": plan}
@@ -121,8 +122,8 @@ NO_PIPELINE = lot(pp=(1,))
 EXPERTS = lot(experts=True)
 MANY_EXPERTS = lot(experts=True, dp=(4, 6, 8), pp=(1, 2))
 WIDE_CONTEXT = lot(cp=(2, 4, 5), pp=(1, 2))
-ALL = [*[DENSE] * 8, *[PLAIN_PIPELINE] * 6, *[INTERLEAVED] * 6, *[FEW] * 4, *[NO_PIPELINE] * 8, *[EXPERTS] * 6, *[MANY_EXPERTS] * 6, *[WIDE_CONTEXT] * 4]
-DENSE_ONLY = [draw for draw in ALL if draw not in (EXPERTS, MANY_EXPERTS)]
+DENSE_ONLY = [*[DENSE] * 8, *[PLAIN_PIPELINE] * 6, *[INTERLEAVED] * 6, *[FEW] * 4, *[NO_PIPELINE] * 8, *[WIDE_CONTEXT] * 4]
+ALL = [*DENSE_ONLY, *[EXPERTS] * 6, *[MANY_EXPERTS] * 6]
 
 
 # --- in words --------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The laws of memory, arithmetic, network and step: each function is asked for many cases by lot and compared with the handout's formula."""
+"""The laws of memory, arithmetic, network and step: each function is asked for many cases by lot and held against the handout."""
 
 from __future__ import annotations
 
@@ -125,7 +125,8 @@ def a_race(rng: np.random.Generator, case: Case) -> list[float]:
 
 
 BESIDE: dict[str, Beside] = {
-    "rank_parameters": a_stage, "stage_memory": a_stage, "stage_seconds": a_stage, "once_s": a_stage_and_its_seconds, "product_s": a_product,
+    "rank_parameters": a_stage, "stage_memory": a_stage, "stage_seconds": a_stage, "once_s": a_stage_and_its_seconds,
+    "product_s": a_product,
     "optimizer_seconds": a_count, "gather_s": a_group, "all_to_all_s": a_group, "message_s": a_way, "exposed_s": a_race,
 }  # fmt: skip
 WORDS: dict[str, Callable[[Case], str]] = {
@@ -133,14 +134,18 @@ WORDS: dict[str, Callable[[Case], str]] = {
     "optimizer_seconds": lambda case: f"{case['numbers'][0]:g} parameters",
     "gather_s": lambda case: _group_in_words(case),
     "all_to_all_s": lambda case: _group_in_words(case),
-    "message_s": lambda case: f"{case['numbers'][1]:g} bytes to rank + {case['numbers'][0]}, {case['cluster']['gpus_per_node']} GPUs per node",
+    "message_s": lambda case: "{1:g} bytes over a distance of {0}, ".format(*case["numbers"]) + _nodes(case),
     "exposed_s": lambda case: "{} layers, {:.4g} s of arithmetic and {:.4g} s of traffic each".format(*case["numbers"]),
 }
 
 
 def _group_in_words(case: Case) -> str:
     size, inner, num_bytes = case["numbers"]
-    return f"{size} ranks that are {inner} apart, {num_bytes:.4g} bytes, {case['cluster']['gpus_per_node']} GPUs per node"
+    return f"{size} ranks that are {inner} apart, {num_bytes:.4g} bytes, {_nodes(case)}"
+
+
+def _nodes(case: Case) -> str:
+    return f"{case['cluster']['gpus_per_node']} GPUs per node"
 
 
 def _group_traits(case: Case) -> dict[str, bool]:
@@ -191,7 +196,7 @@ def judge(observe: Any, function: str, draws: Sequence[Draw] = ALL, columns: Seq
         cases=cases,
         slips=slips,
         suggestion=SUGGESTIONS[function],
-        also=[_stage_in_words(each) for each in cases] if function in ("rank_parameters", "stage_memory", "stage_seconds", "once_s") else (),
+        also=[_stage_in_words(each) for each in cases] if BESIDE.get(function) in (a_stage, a_stage_and_its_seconds) else (),
         traits_of=_group_traits if is_group else traits,
         **{"words": in_words, **described},
     )
@@ -199,5 +204,5 @@ def judge(observe: Any, function: str, draws: Sequence[Draw] = ALL, columns: Seq
 
 def _stage_in_words(case: Case) -> str:
     layers, embedding, head, _ = case["numbers"][:4]
-    place = {(1, 1): "the only stage", (1, 0): "the first stage", (0, 1): "the last stage"}.get((int(embedding), int(head)), "a stage between")
-    return f"{place}, of {layers:g} layers"
+    places = {(1, 1): "the only stage", (1, 0): "the first stage", (0, 1): "the last stage", (0, 0): "a stage between"}
+    return f"{places[int(embedding), int(head)]}, of {layers:g} layers"

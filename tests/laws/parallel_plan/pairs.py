@@ -41,9 +41,9 @@ PUBLIC: dict[str, Pair] = {
     "GPT 355M on two T4": (gpt(24, 1024, 16, 64, sequence=1024, vocab=50_257), two_t4()),
 }
 HIDDEN: dict[str, Pair] = {
-    "eighteen billion parameters": (gpt(40, 6144, 48, 1024), dgx_a100(32)),
+    "a trillion parameters": (gpt(128, 25600, 160, 3072), dgx_a100(384)),
     "long sequences": (llama(126, 16384, 128, 53248, 128, sequence=131_072), h100(2048)),
-    "experts": (mixture(llama(32, 4096, 32, 14336, 256), 8, 2), h100(8)),
+    "experts": (mixture(llama(32, 4096, 32, 14336, 128), 8, 2), h100(4)),
     "another node of eight": (gpt(36, 4096, 32, 96), dgx_a100(1)),
     "a slow network and a large model": (llama(80, 8192, 64, 28672, 256), slow_network(16)),
     "a number of GPUs that is no power of two": (gpt(42, 6144, 48, 720), dgx_a100(9)),

@@ -23,7 +23,7 @@ MOST_TOLD = 4  # values in a sentence
 MOST_STAGES = 8  # of a pipeline that is played beside a formula
 SEARCH_CPU_S = 10  # section 1: for each pair
 ALLOWED = 1.10  # of the best candidate's step
-AGREEMENT = 0.20  # of the formulas with the simulator
+AGREEMENT = 0.10  # of the formulas with the simulator
 RULES = {
     "world": "t c d p = the cluster's GPUs", "batch": "d b M = global_batch", "heads": "t divides G and F", "layers": "p <= L",
     "sequence": "2c divides T, and t divides a rank's tokens under sequence_parallel", "experts": "e divides d and E",
@@ -104,7 +104,7 @@ def judge_candidates(observe: Any, pairs: Sequence[Pair], **case: Any) -> None:
         if twice:
             told.append(f"{twice} come twice.")
         raise broken(
-            f"candidate_plans gives {len(got)} plans for {cluster.num_gpus} GPUs, {model.num_layers} layers, {model.global_batch} sequences.",
+            f"candidate_plans: {len(got)} plans for {cluster.num_gpus} GPUs, {model.num_layers} layers, a batch of {model.global_batch}.",
             f"Expected: {len(expected)}, each once.",
             " ".join(part for part in told if part),
             "Section 6: go through its list, field by field of a Plan.",
@@ -240,7 +240,7 @@ def judge_reasons(observe: Any, wanted: Sequence[Wanted], **case: Any) -> None:
             f"binding_constraints of {_short(json.dumps(asdict(plan)))} on {pair[1].num_gpus} GPUs gives {got}.",
             f"Expected: {expected}.",
             f"Off: {told}.",
-            "For each axis above 1, a reason: the candidates that have 1 there. None - shape; none fits - memory; the fastest slower - time; else none.",
+            "Each axis above 1 has a reason: of the candidates with 1 there none exists, none fits, the fastest is slower, or else none.",
         )
 
 
@@ -275,5 +275,6 @@ def judge_agreement(observe: Any, pairs: Sequence[Pair], what: str, num: int = 1
 def _some_plans(pair: Pair, num: int) -> list[Plan]:
     """The fastest that fit, and the pipelines with the largest share of bubble."""
     ranked = [one[0] for one in sorted(space.by_formula(*pair), key=lambda one: one[3]) if math.isfinite(one[3])]
-    pipelines = sorted((plan for plan in ranked if 1 < plan.pp <= MOST_STAGES), key=lambda plan: plan.num_micro_batches * plan.chunks / plan.pp)
+    pipelines = [plan for plan in ranked if 1 < plan.pp <= MOST_STAGES]
+    pipelines.sort(key=lambda plan: plan.num_micro_batches * plan.chunks / plan.pp)
     return [*ranked[: num // 2], *pipelines[: num // 2]]

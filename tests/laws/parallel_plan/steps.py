@@ -58,7 +58,8 @@ class Truth(Network):
         weights_s, gradients_s = self.shards(model, cluster, plan)
         zero, M = plan.zero_stage, plan.num_micro_batches
         gathered_s = weights_s if zero == 3 else 0.0
-        always = zero == 3 or (zero == 2 and M > 1 and self.slip != "zero_2_reduces_once") or (zero == 1 and self.slip == "zero_1_reduces_always")
+        always = zero == 3 or (zero == 2 and M > 1 and self.slip != "zero_2_reduces_once")
+        always = always or (zero == 1 and self.slip == "zero_1_reduces_always")
         reduced_s = gradients_s if always else 0.0
         back_s = reduced_s + (0 if self.slip == "zero_3_gathers_once" else gathered_s)
         beside = 0 if self.slip == "zero_3_is_not_hidden" else 1

@@ -1,6 +1,6 @@
 """The laws of settings: each library's own keys, as section 8 has them, and the products that must come out.
 
-Names and versions: DeepSpeed 0.19.6 (deepspeed/runtime/constants.py, zero/config.py, precision_config.py, activation_checkpointing/config.py),
+Names and versions: DeepSpeed 0.19.6 (deepspeed/runtime: constants.py, precision_config.py, config.py of zero and activation_checkpointing),
 Megatron-LM core_v0.12.0 (megatron/training/arguments.py), torch 2.13.0 (fully_shard), torchtitan v0.2.2 (torchtitan/config/job_config.py).
 """
 
@@ -163,7 +163,7 @@ def judge(observe: Any, function: str, draws: Sequence[Draw], *, precision: str 
         allowed = f"Expected: {'no such key' if sort == 'extra' else f'{key} = {right!r}' if right is not None else key}."
         others = ", ".join(f"{other} ({kind})" for kind, other, _, _ in differences[1:5])
         diagnosis = [_why(sort, key, right, found, plan), f"Also off: {others}." if others else ""]
-        suggestion = "Section 8 has every key, its condition and its value. A key that a library doesn't know stops it, or is silently ignored."
+        suggestion = "Section 8 has every key, its condition and its value. An unknown key stops a library, or is silently ignored."
         raise broken(f"{where}, {told}.", allowed, " ".join(part for part in diagnosis if part), suggestion)
 
 
@@ -180,7 +180,7 @@ def _flags(arguments: Any, where: str) -> Flags:
             after = arguments[place + 1] if place + 1 < len(arguments) else "--"
             flags[word] = None if after.startswith("--") else after
         elif place == 0 or not arguments[place - 1].startswith("--"):
-            raise broken(f"{where}, has {word!r} after no flag.", "Expected: a flag before each value.", f"{word!r} belongs to no flag.", why)
+            raise broken(f"{where}, has {word!r} after no flag.", "Expected: flags and values.", f"{word!r} belongs to no flag.", why)
     return flags
 
 
