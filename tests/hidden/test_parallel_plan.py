@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.laws.parallel_plan import figures, meshes, pairs, searches, wording
+from grader.simulator import dgx_a100, h100, slow_network, two_t4
+from tests.laws.parallel_plan import figures, meshes, searches, wording
 from tests.laws.parallel_plan.cases import ALL, EXPERTS, FEW, INTERLEAVED, MANY_EXPERTS, NO_PIPELINE, PLAIN_PIPELINE, WIDE_CONTEXT, lot
+from tests.laws.parallel_plan.pairs import MIXTURE, NODE, ONE_KEY_HEAD, PUBLIC, SLOW, TOO_BIG_ALONE, Pair, Wanted, gpt, llama, mixture
 
 WORLD = {"world_size": 24, "dp": 2, "tp": 2, "pp": 3, "cp": 2, "ep": 2}
 OTHERS = {"kind": "other models, clusters and plans"}
@@ -13,6 +17,25 @@ TIED_PIPELINE = lot(pp=(2, 3), tied=(True,), cp=(1, 2, 4), zero=(0, 1))
 DDP = lot(zero=(0,), dp=(2, 4, 8))
 ZERO_2 = lot(pp=(1,), zero=(2,), dp=(2, 4, 8))
 ZERO_3 = lot(pp=(1,), zero=(3,), dp=(2, 4, 8), experts=True)
+HIDDEN: dict[str, Pair] = {
+    "a trillion parameters": (gpt(128, 25600, 160, 3072), dgx_a100(384)),
+    "long sequences": (llama(126, 16384, 128, 53248, 128, sequence=131_072), h100(2048)),
+    "experts": (mixture(llama(32, 4096, 32, 14336, 128), 8, 2), h100(4)),
+    "another node of eight": (gpt(36, 4096, 32, 96), dgx_a100(1)),
+    "a slow network and a large model": (llama(80, 8192, 64, 28672, 256), slow_network(16)),
+    "a number of GPUs that is no power of two": (gpt(42, 6144, 48, 720), dgx_a100(9)),
+    "many layers and few heads": (gpt(60, 3072, 24, 192), dgx_a100(3)),
+}
+ALSO_REFUSED: dict[str, Pair] = {
+    "states": (llama(126, 16384, 128, 53248, 64), h100(4)),
+    "activations": (llama(32, 4096, 32, 14336, 8, sequence=1_048_576), replace(h100(1), num_nodes=1)),
+    "shape": (gpt(7, 896, 7, 9, sequence=1001), dgx_a100(2)),
+    "states of experts": (mixture(llama(32, 4096, 32, 14336, 64), 8, 2), dgx_a100(1)),
+}
+ALSO_ASKED: list[Wanted] = [
+    (SLOW, {"tp": 8}), (ONE_KEY_HEAD, {"pp": 2}), (MIXTURE, {"ep": 8}), (TOO_BIG_ALONE, {"pp": 2, "tp": 4}), (NODE, {"cp": 2, "dp": 4}),
+    (PUBLIC["GPT 355M on two T4"], {"dp": 2}),
+]  # fmt: skip
 
 
 # --- mesh ------------------------------------------------------------------------------------------------------------
@@ -86,7 +109,7 @@ def test_the_fullest_stage_decides(observe):
 @pytest.mark.law("memory.fullest_stage_decides")
 def test_memory_agrees_with_the_simulator(observe):
     """Pairs that nobody has published."""
-    asked = [pairs.HIDDEN[name] for name in ("experts", "another node of eight")]
+    asked = [HIDDEN[name] for name in ("experts", "another node of eight")]
     searches.judge_agreement(observe, asked, "memory", kind="another cluster")
 
 
@@ -157,7 +180,7 @@ def test_a_step_is_work_waiting_and_bubble(observe):
 @pytest.mark.law("step.agrees_with_the_simulator")
 def test_a_step_agrees_with_the_simulator(observe):
     """Pairs that nobody has published."""
-    asked = [pairs.HIDDEN[name] for name in ("experts", "another node of eight")]
+    asked = [HIDDEN[name] for name in ("experts", "another node of eight")]
     searches.judge_agreement(observe, asked, "step", kind="another cluster")
 
 
@@ -171,41 +194,41 @@ def test_rules_are_told_apart(observe):
 @pytest.mark.law("candidates.every_candidate_once")
 def test_every_candidate_comes_once(observe):
     """Three nodes of six GPUs; a single GPU; contexts down to the shortest that is allowed."""
-    six = pairs.replace(pairs.dgx_a100(3), gpus_per_node=6)
-    one = pairs.replace(pairs.two_t4(), gpus_per_node=1)
+    six = replace(dgx_a100(3), gpus_per_node=6)
+    one = replace(two_t4(), gpus_per_node=1)
     asked = [
-        (pairs.gpt(9, 768, 12, 36, sequence=3072), six),
-        (pairs.gpt(4, 512, 8, 8, sequence=2048), one),
-        (pairs.mixture(pairs.gpt(6, 512, 8, 12, sequence=3000), 6, 1), six),
+        (gpt(9, 768, 12, 36, sequence=3072), six),
+        (gpt(4, 512, 8, 8, sequence=2048), one),
+        (mixture(gpt(6, 512, 8, 12, sequence=3000), 6, 1), six),
     ]
     searches.judge_candidates(observe, asked, kind="nodes of six GPUs, and a single GPU")
 
 
 @pytest.mark.law("choice.the_plan_fits")
-@pytest.mark.parametrize("name", pairs.HIDDEN)
+@pytest.mark.parametrize("name", HIDDEN)
 def test_the_plan_fits(observe, name):
     """A candidate, within memory."""
-    searches.judge_fits(observe, name, pairs.HIDDEN[name], kind=name)
+    searches.judge_fits(observe, name, HIDDEN[name], kind=name)
 
 
 @pytest.mark.law("choice.within_ten_per_cent_of_the_best")
-@pytest.mark.parametrize("name", pairs.HIDDEN)
+@pytest.mark.parametrize("name", HIDDEN)
 def test_the_plan_is_within_ten_per_cent_of_the_best(observe, name):
     """As the simulator plays it."""
-    searches.judge_speed(observe, name, pairs.HIDDEN[name], kind=name)
+    searches.judge_speed(observe, name, HIDDEN[name], kind=name)
 
 
 @pytest.mark.law("choice.refuses_with_the_reason")
-@pytest.mark.parametrize("name", pairs.ALSO_REFUSED)
+@pytest.mark.parametrize("name", ALSO_REFUSED)
 def test_what_cannot_be_is_refused(observe, name):
     """Other clusters that are too small, or cannot be filled."""
-    searches.judge_refusal(observe, {name: pairs.ALSO_REFUSED[name]}, kind="a cluster that is too small")
+    searches.judge_refusal(observe, {name: ALSO_REFUSED[name]}, kind="a cluster that is too small")
 
 
 @pytest.mark.law("reasons.each_axis_has_its_reason")
 def test_each_axis_has_its_reason(observe):
     """Plans that aren't the best."""
-    searches.judge_reasons(observe, pairs.ALSO_ASKED, kind="plans that are not the best")
+    searches.judge_reasons(observe, ALSO_ASKED, kind="plans that are not the best")
 
 
 # --- settings --------------------------------------------------------------------------------------------------------

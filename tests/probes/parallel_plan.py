@@ -6,6 +6,7 @@ Models, clusters and plans come as dicts of the records' fields. Figures go back
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
@@ -60,6 +61,11 @@ PASSES = ("forward_compute_s", "forward_waits_s", "backward_compute_s", "backwar
 STEP = ("compute_s", "exposed_communication_s", "bubble_s", "memory_bytes")
 
 
+def borrowed() -> list[str]:
+    """Modules of the judge's that this process has imported, beyond what it runs on."""
+    return sorted(name for name in sys.modules if name.startswith(("grader.simulator", "grader.schedules", "tests.")))
+
+
 def number(value: Any, what: str) -> float:
     """`value`, if it is a number."""
     if not isinstance(value, (int, float)):
@@ -82,7 +88,9 @@ def fields(value: Any, names: tuple[str, ...]) -> list[float]:
 
 def figures(at: Any, *, function: str, size: int) -> dict[str, torch.Tensor]:
     """What the function returns for each case: a row of numbers."""
-    return {"counted": torch.tensor([figures_of(at, function, case, size) for case in cases_of(at)], dtype=torch.float64)}
+    counted = torch.tensor([figures_of(at, function, case, size) for case in cases_of(at)], dtype=torch.float64)
+    at.report(borrowed=borrowed())
+    return {"counted": counted}
 
 
 def figures_of(at: Any, function: str, case: dict[str, Any], size: int) -> list[float]:
@@ -156,7 +164,7 @@ def choice(at: Any) -> None:
             chosen.append({"plan": asdict(at.submission.plan_search.choose_plan(model_of(case), cluster_of(case)))})
         except at.submission.plan_search.NoPlan as refusal:
             chosen.append({"refusal": [str(refusal.constraint), refusal.needed_bytes]})
-    at.report(chosen=chosen)
+    at.report(chosen=chosen, borrowed=borrowed())
 
 
 def reasons(at: Any) -> None:

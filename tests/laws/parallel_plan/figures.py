@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tests.laws.parallel_plan.cases import ALL, Array, Case, Draw, cases_of, in_words, inputs_of, records_of, traits
-from tests.laws.parallel_plan.judging import assert_table
+from tests.laws.parallel_plan.judging import assert_nothing_borrowed, assert_table
 from tests.laws.parallel_plan.oracle import Figures
 from tests.laws.parallel_plan.steps import STEP_SLIPS, Truth
 
@@ -176,8 +176,8 @@ def judge(observe: Any, function: str, draws: Sequence[Draw] = ALL, columns: Seq
     asked = [_with(BESIDE[function], draw) for draw in draws] if function in BESIDE else list(draws)
     returns = {"counted": ("float64", (len(draws), len(names)))}
     seen = observe("figures", transport="none", inputs=inputs_of(asked), returns=returns, function=function, size=len(names), **case)
+    assert_nothing_borrowed(seen, function)
     cases = cases_of(seen)
-
     kept = [names.index(name) for name in columns or names]
 
     def table(slip: str = "") -> Array:

@@ -91,6 +91,18 @@ def broken(seen: str, allowed: str, diagnosis: str, suggestion: str) -> LawBroke
     return LawBroken(Message(seen=seen, allowed=allowed, diagnosis=diagnosis, suggestion=suggestion))
 
 
+def assert_nothing_borrowed(seen: Any, function: str) -> None:
+    """The answer is the submission's own (section 1, rule 6)."""
+    names = seen.facts(0)["borrowed"]
+    if names:
+        raise broken(
+            f"{function} imports {names[0]}.",
+            "Expected: torch, numpy, the standard library and lm.",
+            "The answer comes from the judge's simulator.",
+            "Plans are priced by the simulator; what is asked for is your own estimate.",
+        )
+
+
 def refused(seen: Any, function: str, told: Sequence[str], why: str) -> None:
     """Each call raised ValueError; `told` describes them."""
     for words, outcome in zip(told, seen.facts(0)["outcomes"], strict=True):

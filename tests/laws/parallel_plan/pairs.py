@@ -1,4 +1,4 @@
-"""Models and clusters that plans are asked for: published ones, and others that nobody has published.
+"""Models and clusters that plans are asked for.
 
 Sizes: Narayanan et al. 2021, table 1 (GPT, vocabulary 51 200, 2048 tokens); Llama Team 2024, tables 3 and 4; Jiang et al. 2024, table 1
 (Mixtral 8x7B). The clusters and their sources: grader/simulator/clusters.py.
@@ -40,15 +40,6 @@ PUBLIC: dict[str, Pair] = {
     "GPT 1.3B on four nodes with a slow network": (gpt(24, 2048, 16, 512), slow_network(4)),
     "GPT 355M on two T4": (gpt(24, 1024, 16, 64, sequence=1024, vocab=50_257), two_t4()),
 }
-HIDDEN: dict[str, Pair] = {
-    "a trillion parameters": (gpt(128, 25600, 160, 3072), dgx_a100(384)),
-    "long sequences": (llama(126, 16384, 128, 53248, 128, sequence=131_072), h100(2048)),
-    "experts": (mixture(llama(32, 4096, 32, 14336, 128), 8, 2), h100(4)),
-    "another node of eight": (gpt(36, 4096, 32, 96), dgx_a100(1)),
-    "a slow network and a large model": (llama(80, 8192, 64, 28672, 256), slow_network(16)),
-    "a number of GPUs that is no power of two": (gpt(42, 6144, 48, 720), dgx_a100(9)),
-    "many layers and few heads": (gpt(60, 3072, 24, 192), dgx_a100(3)),
-}
 # No plan fits, and why.
 REFUSED: dict[str, Pair] = {
     "states: GPT 145.6B on one node of eight A100": (gpt(80, 12288, 96, 64), dgx_a100(1)),
@@ -57,12 +48,6 @@ REFUSED: dict[str, Pair] = {
         replace(two_t4(), gpus_per_node=1),
     ),
     "shape: 7 sequences on eight A100, for a model of 5 layers and 5 heads": (gpt(5, 640, 5, 7, sequence=1023), dgx_a100(1)),
-}
-ALSO_REFUSED: dict[str, Pair] = {
-    "states": (llama(126, 16384, 128, 53248, 64), h100(4)),
-    "activations": (llama(32, 4096, 32, 14336, 8, sequence=1_048_576), replace(h100(1), num_nodes=1)),
-    "shape": (gpt(7, 896, 7, 9, sequence=1001), dgx_a100(2)),
-    "states of experts": (mixture(llama(32, 4096, 32, 14336, 64), 8, 2), dgx_a100(1)),
 }
 
 
@@ -81,12 +66,8 @@ def records(case: Case) -> Pair:
 Wanted = tuple[Pair, dict[str, int]]
 NODE, SLOW = PUBLIC["Llama 3 8B on one node of eight H100"], PUBLIC["GPT 1.3B on four nodes with a slow network"]
 ONE_KEY_HEAD = (replace(gpt(2, 512, 8, 64, sequence=1024), num_kv_heads=1), dgx_a100(1))  # neither tp nor cp, and hardly pp
-EXPERTS = (mixture(gpt(8, 1024, 8, 32), 8, 2), dgx_a100(1))
+MIXTURE = (mixture(gpt(8, 1024, 8, 32), 8, 2), dgx_a100(1))
 TOO_BIG_ALONE = (gpt(40, 6144, 48, 96), dgx_a100(2))
 ASKED: list[Wanted] = [
-    (NODE, {}), (NODE, {"tp": 2}), (SLOW, {"pp": 4}), (ONE_KEY_HEAD, {"dp": 8}), (EXPERTS, {"ep": 4, "pp": 2}), (TOO_BIG_ALONE, {}),
-]  # fmt: skip
-ALSO_ASKED: list[Wanted] = [
-    (SLOW, {"tp": 8}), (ONE_KEY_HEAD, {"pp": 2}), (EXPERTS, {"ep": 8}), (TOO_BIG_ALONE, {"pp": 2, "tp": 4}), (NODE, {"cp": 2, "dp": 4}),
-    (PUBLIC["GPT 355M on two T4"], {"dp": 2}),
+    (NODE, {}), (NODE, {"tp": 2}), (SLOW, {"pp": 4}), (ONE_KEY_HEAD, {"dp": 8}), (MIXTURE, {"ep": 4, "pp": 2}), (TOO_BIG_ALONE, {}),
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from grader.records import Limits
 from grader.simulator import Plan
 from tests.laws.parallel_plan import space
 from tests.laws.parallel_plan.cases import Case, Draw, cases_of, in_words, inputs_of, records_of
-from tests.laws.parallel_plan.judging import RELATIVE, broken
+from tests.laws.parallel_plan.judging import RELATIVE, assert_nothing_borrowed, broken
 from tests.laws.parallel_plan.pairs import Pair, Wanted, drawn, records
 
 AXES = ("tp", "cp", "dp", "pp", "ep")
@@ -133,6 +133,7 @@ def _only_in(plans: set[str], others: set[str], what: str) -> str:
 # --- choice ----------------------------------------------------------------------------------------------------------
 def _chosen(observe: Any, pair: Pair, **case: Any) -> Any:
     seen = observe("choice", transport="none", inputs=inputs_of([drawn(pair)]), limits=Limits(cpu_s=SEARCH_CPU_S), **case)
+    assert_nothing_borrowed(seen, "choose_plan")
     return seen.facts(0)["chosen"][0]
 
 
