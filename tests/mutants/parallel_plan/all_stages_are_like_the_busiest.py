@@ -1,0 +1,19 @@
+"""Takes p - 1 times the busiest stage for the passage through the others.
+
+law: parallel_plan.step.a_step_is_work_waiting_and_bubble
+says: bubble
+"""
+    # region solution estimate_step
+    kinds = stages(model, plan)
+    timed = [stage_seconds(model, cluster, plan, stage) for stage in kinds]
+    busiest = max(range(len(kinds)), key=lambda place: timed[place].both_s)
+    seconds, M = timed[busiest], plan.num_micro_batches
+
+    shared, experts = rank_parameters(model, plan, kinds[busiest])
+    updated = (shared + experts) / (plan.dp * plan.cp if plan.zero_stage else 1)
+    compute_s = M * (seconds.forward_compute_s + seconds.backward_compute_s) + optimizer_seconds(cluster, plan, updated)
+    waits_s = M * (seconds.forward_waits_s + seconds.backward_waits_s) + once_s(model, cluster, plan, kinds[busiest], seconds)
+
+    bubble_s = (plan.pp - 1) * seconds.both_s / plan.chunks
+    return StepEstimate(compute_s, waits_s, bubble_s, estimate_memory(model, cluster, plan).total_bytes)
+    # endregion

@@ -1,0 +1,21 @@
+"""Lets the busiest stage work M + p - 1 times and adds the bubble to that.
+
+law: parallel_plan.step.agrees_with_the_simulator
+says: simulator
+"""
+    # region solution estimate_step
+    kinds = stages(model, plan)
+    timed = [stage_seconds(model, cluster, plan, stage) for stage in kinds]
+    busiest = max(range(len(kinds)), key=lambda place: timed[place].both_s)
+    seconds, M = timed[busiest], plan.num_micro_batches
+
+    shared, experts = rank_parameters(model, plan, kinds[busiest])
+    updated = (shared + experts) / (plan.dp * plan.cp if plan.zero_stage else 1)
+    compute_s = (M + plan.pp - 1) * (seconds.forward_compute_s + seconds.backward_compute_s) + optimizer_seconds(cluster, plan, updated)
+    waits_s = M * (seconds.forward_waits_s + seconds.backward_waits_s) + once_s(model, cluster, plan, kinds[busiest], seconds)
+
+    num_middle = max(0, plan.pp - 2)
+    all_s = sum(one.both_s * (num_middle if len(kinds) == 3 and place == 1 else 1) for place, one in enumerate(timed))
+    bubble_s = (all_s - seconds.both_s) / plan.chunks
+    return StepEstimate(compute_s, waits_s, bubble_s, estimate_memory(model, cluster, plan).total_bytes)
+    # endregion
