@@ -1,7 +1,7 @@
 """Blocks go to rank r-1, one message with both of them, and single sends and receives."""
 # region solution start_passing
 rank, num_ranks = dist.get_rank(group), dist.get_world_size(group)
-leaving = [torch.stack(list(tensors))]
+leaving = [torch.stack(list(tensors)).contiguous()]
 arriving = [torch.empty_like(leaving[0])]
 ranks = dist.get_process_group_ranks(group if group is not None else dist.group.WORLD)
 there, here = ranks[(rank - 1) % num_ranks], ranks[(rank + 1) % num_ranks]
