@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
@@ -19,7 +20,8 @@ from grader.judge.ports import Progress
 from grader.judge.session import Judged, judge
 from grader.observe.live import Runs
 from grader.observe.observer import Observer
-from grader.records import Assignment, Report, canonical, digest
+from grader.policy import hits
+from grader.records import Assignment, Report, Submission, canonical, digest
 from grader.report.files import PRIVATE, write, write_all
 from grader.report.json_report import SCHEMA_NAME
 from grader.score import is_provisional, score
@@ -112,12 +114,17 @@ def taken_in(path: Path, assignments: Sequence[Assignment], runs: Runs, flavours
     copies = run_folder / f"graded-{os.getpid()}"
     shutil.rmtree(copies, ignore_errors=True)
     try:
-        submissions = {each.name: intake(each, path, into=copies / each.name) for each in assignments}
+        submissions = {each.name: _read(each, intake(each, path, into=copies / each.name)) for each in assignments}
         for flavour in flavours or dict.fromkeys(flavour for each in assignments for flavour in each.flavours):
             runs.prepare(flavour)
         yield Observer(runs, {each.name: each for each in assignments}, submissions)
     finally:
         shutil.rmtree(copies, ignore_errors=True)
+
+
+def _read(assignment: Assignment, submission: Submission) -> Submission:
+    """The submission with what it uses and may not."""
+    return replace(submission, hits=hits(assignment, submission))
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from grader.observe.observation import Observation
 from grader.observe.profile import GpuProfile
 from grader.observe.seeds import generator, secret_of, seed_of
 from grader.observe.tensors import Inputs, Returns, pack_inputs, pack_returns
-from grader.records import Assignment, Gates, Json, Limits, Message, Network, Request, Submission, Transport, canonical, digest
+from grader.records import Assignment, Fault, Gates, Json, Limits, Message, Network, Request, Submission, Transport, canonical, digest
 
 MakeInputs = Callable[[np.random.Generator], Inputs]
 
@@ -79,6 +79,7 @@ class Case:
         """
         self.kind = kind or self.kind or f"{world_size} rank{'s' * (world_size != 1)}"
         self._require_files()
+        require_allowed(self._assignment, self._submission)
         submission = self._submission
         secret = secret_of(self._hidden)
         plain, network = _plain(parameters), Network(transport, rendezvous, late)
@@ -128,6 +129,25 @@ class Case:
         if missing:
             raise SubmissionError(Message(seen=f"{', '.join(missing)} is not in {self._submission.origin}", suggestion="Is the file in the "
                                           "folder that is graded, under exactly this name?"))  # fmt: skip
+
+
+def require_allowed(assignment: Assignment, submission: Submission) -> None:
+    """Raises SubmissionError if the files use what they may not: then none of them is run."""
+    if not submission.hits:
+        return
+    lines = dict.fromkeys(f"{hit.file}:{hit.line} {hit.name} ({hit.rule})" for hit in submission.hits)
+    first, *others = lines
+    more = f", and {len(others)} more" if others else ""
+    seen = f"{first.rpartition(' (')[0].replace(' ', ' uses ', 1)}{more}: {assignment.name} forbids it, so nothing of it was run."
+    names = dict.fromkeys(hit.name for hit in submission.hits)
+    reasons = dict.fromkeys(f"rule {hit.rule}: {hit.reason}" for hit in submission.hits)
+    message = Message(
+        seen=seen,
+        where="; ".join(lines),
+        diagnosis=" ".join(reasons),
+        suggestion=f"Write it without {' and '.join(list(names)[:3])}{' and the others' * (len(names) > 3)}, then grade again.",
+    )
+    raise SubmissionError(message, Fault("forbidden", -1, seen, tuple(lines)))
 
 
 def _plain(parameters: Mapping[str, Json]) -> dict[str, Json]:
