@@ -28,7 +28,6 @@ from grader.score import is_provisional, score
 from grader.store import STORE_NAME, Store
 
 DISTRIBUTIONS = ("torch", "triton", "numpy", "pytest")
-ISOLATION = "a submission runs in processes of its own, with limits on CPU time and memory; no further walls"
 
 
 def grade(
@@ -81,20 +80,20 @@ def compose(
         assignments=marks,
         notes=tuple(dict.fromkeys([*notes, *(note for submission in submissions.values() for note in submission.notes)])),
         environment=environment(),
-        isolation=ISOLATION,
+        isolation=observer.runs.isolation(),
         wall_s=wall_s,
         interrupted=judged.interrupted,
     )
 
 
 @contextmanager
-def opened_runs(root: Path, out: Path | None, *, replay: bool = False) -> Iterator[Runs]:
+def opened_runs(root: Path, out: Path | None, *, replay: bool = False, walls: bool = True) -> Iterator[Runs]:
     """Processes and a store for one grading or for many; without `out` the store is forgotten afterwards."""
     with ExitStack() as opened:
         folder = out.resolve() if out else Path(opened.enter_context(tempfile.TemporaryDirectory(prefix=f"grader-{os.getpid()}-")))
         store = Store(folder / STORE_NAME)
         opened.callback(store.close)
-        runs = Runs(root, store, replay)
+        runs = Runs(root, store, replay, walls)
         opened.callback(runs.close)
         yield runs
 
