@@ -127,6 +127,7 @@ class Request:
     device: str = ""  # where a rank's tensors live: "" the host | "cuda" a GPU of its own | "pretend" the host, played as a GPU
     seed: int = 0  # what the probe may use; no input's seed can be derived from it
     gates: Gates | None = None
+    shares_folder: bool = False  # beside each rank's own folder there is one, `shared`, that all of them may write to
 
     def input_of(self, name: str, rank: int) -> Tensor:
         """The input `name` as `rank` gets it."""
@@ -152,6 +153,7 @@ class Request:
             "seed": self.seed,
             "gates": asdict(self.gates) if self.gates else None,
             "device": self.device,
+            "shares_folder": self.shares_folder,
         }
 
 

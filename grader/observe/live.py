@@ -45,6 +45,7 @@ class Runs:
     _zygotes: dict[str, Zygote] = field(default_factory=dict)
     _environment: str = ""
     _is_closed: bool = False
+    _told: str = ""  # what isolation() says once the processes are gone
     _mine: threading.RLock = field(default_factory=threading.RLock)  # two threads may ask: the judge's and the one that looks ahead
     _compiled: set[Path] = field(default_factory=set)
     _under_way: dict[str, threading.Lock] = field(default_factory=dict)  # by key: equal requests share one run
@@ -96,6 +97,8 @@ class Runs:
 
     def isolation(self) -> str:
         """What the walls were seen to deny; of a replay, what they denied when it was run."""
+        if self._told:
+            return self._told
         note = self.store.path.with_name("isolation.txt")
         with self._mine:
             seen = [zygote.walls for zygote in self._zygotes.values() if zygote.walls]
@@ -106,6 +109,7 @@ class Runs:
 
     def close(self) -> None:
         """End every process, and with them whatever other threads still run."""
+        self._told = self.isolation()
         self._is_closed = True
         for zygote in self._zygotes.values():
             zygote.close()
@@ -175,7 +179,7 @@ def openings_of(
             "files": [name for name in assignment.files if name in submission.files], "given": str(given),
             "inputs": [[name, tensor.dtype, list(tensor.shape)] for name, tensor in inputs.items()],
             "debug": key and debug_command(key, run_folder), "device": request.device, "gpus": list(gpus),
-            "flavour": request.flavour,
+            "flavour": request.flavour, "shares_folder": request.shares_folder,
         }  # fmt: skip
         openings.append((order, [tensor.data for tensor in inputs.values()]))
     return openings

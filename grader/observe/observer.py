@@ -64,6 +64,7 @@ class Case:
         gates: Gates | None = None,
         kind: str = "",
         host: str = "",
+        shares_folder: bool = False,
         **parameters: Json,
     ) -> Observation:
         """Run `probe` beside the submission on `world_size` ranks, or read what such a run showed.
@@ -75,6 +76,7 @@ class Case:
         gates       where the judge makes backward and the network wait for each other; its seed is drawn here
         kind        what a student may know of a hidden case
         host        why this says nothing on a GPU; the case then keeps its CPU verdict there
+        shares_folder   the ranks may all write to ../shared, beside their own folders; else they share nothing but what they send
         parameters  handed to the probe as keywords
         """
         self.kind = kind or self.kind or f"{world_size} rank{'s' * (world_size != 1)}"
@@ -85,7 +87,7 @@ class Case:
         plain, network = _plain(parameters), Network(transport, rendezvous, late)
         case = Request(
             assignment=self._assignment.name, probe=probe, parameters=plain, world_size=world_size, inputs={}, returns={},
-            network=network, limits=limits or Limits(), flavour=flavour,
+            network=network, limits=limits or Limits(), flavour=flavour, shares_folder=shares_folder,
         )  # fmt: skip
         given = inputs(generator(secret, submission.hash, case.case())) if callable(inputs) else inputs or {}
         seed = seed_of(secret, submission.hash, case.case(), "probe")

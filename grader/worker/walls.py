@@ -51,9 +51,13 @@ def raise_around(order: Json, private: Path) -> None:
         return
     submission, probes, given = (Path(order[name]) for name in ("submission", "probes", "given"))
     drop_capabilities()
+    writing = [private]
+    if order.get("shares_folder"):
+        writing.append(shared := private.parent / "shared")
+        shared.mkdir(exist_ok=True)
     speaks_tcp = order["transport"] == "gloo"
     landlock.restrict(
-        [*libraries(), *map(Path, SYSTEM), submission, given, probes, probes.parent / "__pycache__"], [private],
+        [*libraries(), *map(Path, SYSTEM), submission, given, probes, probes.parent / "__pycache__"], writing,
         map(Path, DEVICES), speaks_tcp=speaks_tcp,
     )  # fmt: skip
     if seccomp.is_known_here():
