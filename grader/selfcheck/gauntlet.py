@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from grader.course import Course
 from grader.errors import UsageError
 from grader.report.page import Page
 from grader.selfcheck.crew import Crew
-from grader.selfcheck.exploits import ExploitTrial, load_exploits, table_of, try_exploits
+from grader.selfcheck.exploits import CLASSES, ExploitTrial, load_exploits, try_exploits
 
 EXIT_ALL_HELD, EXIT_COURSE = 0, 3
 HEAD = """# Dishonest submissions
@@ -35,7 +37,7 @@ def run_exploits(course: Course, crew: Crew, page: Page, only: str, table: Path 
     num_held = sum(trial.is_held for trial in trials)
     page.paragraph(f"{num_held} of {len(trials)} ended as they must; {trials[0].isolation}", style="bold")
     if table is not None:
-        write_table(table, trials)
+        write_table(table, trials, {exploit.name for exploit in load_exploits(course)})
     return EXIT_ALL_HELD if num_held == len(trials) else EXIT_COURSE
 
 
@@ -46,18 +48,31 @@ def _sentence(trial: ExploitTrial) -> str:
     return f"{trial.exploit.name} (must: {trial.exploit.must}) {end}{left}{refused}; {trial.wall_s:.1f} s"
 
 
-def write_table(path: Path, trials: Sequence[ExploitTrial]) -> None:
-    """Replace the section of this level, and leave those of other levels."""
-    level = level_of(trials[0].isolation)
-    before = path.read_text(encoding="utf-8") if path.exists() else ""
-    sections = {match[1]: match[0].rstrip() for match in re.finditer(r"^## Level (\S+).*?(?=^## |\Z)", before, re.MULTILINE | re.DOTALL)}
-    rows = [f"| {kind} | {tried} | {held} | {refused} | {through or '–'} |" for kind, tried, held, refused, through in table_of(trials)]
-    total = sum(trial.is_held for trial in trials)
-    sections[level] = "\n".join([
-        f"## Level {level}", "", f"{trials[0].isolation}. {total} of {len(trials)} held.", "",
-        "| class | tried | held | refused by the policy | got through |", "|---|---|---|---|---|", *rows,
-    ])  # fmt: skip
-    path.write_text("\n\n".join([HEAD.rstrip(), *(sections[key] for key in sorted(sections))]) + "\n", encoding="utf-8")
+def write_table(path: Path, trials: Sequence[ExploitTrial], known: Collection[str]) -> None:
+    """Put these trials among those of their level, which lie beside the page, forget what is in no file any more, and write the page."""
+    data = path.with_suffix(".json")
+    levels = json.loads(data.read_text(encoding="utf-8")) if data.exists() else {}
+    mine = levels.setdefault(level_of(trials[0].isolation), {"isolation": "", "trials": {}})
+    mine["isolation"] = trials[0].isolation
+    mine["trials"] |= {trial.exploit.name: [trial.exploit.kind, trial.is_held, bool(trial.rules)] for trial in trials}
+    for each in levels.values():
+        each["trials"] = {name: each["trials"][name] for name in sorted(each["trials"]) if name in known}
+    data.write_text(json.dumps(levels, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    sections = [_section(level, levels[level]) for level in sorted(levels)]
+    path.write_text("\n\n".join([HEAD.rstrip(), *sections]) + "\n", encoding="utf-8")
+
+
+def _section(level: str, seen: Mapping[str, Any]) -> str:
+    trials = seen["trials"]
+    lines = [f"## Level {level}", "", f"{seen['isolation']}. {sum(held for _, held, _ in trials.values())} of {len(trials)} held.", "",
+             "| class | tried | held | refused by the policy | got through |", "|---|---|---|---|---|"]  # fmt: skip
+    for kind in CLASSES:
+        those = {name: trial for name, trial in trials.items() if trial[0] == kind}
+        through = [name for name, (_, held, _) in those.items() if not held]
+        if those:
+            refused = sum(refused for _, _, refused in those.values())
+            lines.append(f"| {kind} | {len(those)} | {len(those) - len(through)} | {refused} | {', '.join(through) or '–'} |")
+    return "\n".join(lines)
 
 
 def level_of(isolation: str) -> str:
