@@ -161,7 +161,7 @@ def exploits(keyword: str, table: Path | None, walls: bool, jobs: int) -> int:
     from grader.selfcheck import Several
     from grader.selfcheck.gauntlet import run_exploits
 
-    course, page = _instructors((), "exploits")[0], _page()
+    course, page = _instructors((), "exploits")[0], page_of()
     return run_exploits(course, Several(functools.partial(_graded_together, walls=walls), course, jobs), page, keyword, table, _told(page))
 
 
