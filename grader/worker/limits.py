@@ -8,7 +8,7 @@ from grader.records import GiB, MiB
 
 FILE_BYTES_LIMIT = 64 * MiB
 NUM_OPEN_FILES_LIMIT = 256
-MEMORY_BYTES_LIMIT = 6 * GiB  # beyond what the process holds when it is forked; a case may set a far lower one
+MEMORY_BYTES_LIMIT = 32 * GiB  # of addresses, some of which cases only reserve; beyond what the process holds when it is forked
 ON_GPU = 16  # times: the driver opens a device file for each context, and NCCL maps files of shared memory
 
 
