@@ -12,6 +12,7 @@ FROM       =
 TIMES      = 50
 LAW        =
 MORE       =
+TABLE      =
 
 # The first Python that the course runs on; looked for only when .venv has to be made.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
@@ -77,8 +78,8 @@ starter: $(STAMP) ## write starter/ anew from solutions/
 mutants: $(STAMP) ## run every wrong answer: is it caught, and by the right law?
 	@$(PY) -m grader.cli mutants $(CHOICE) $(ONLY)
 
-exploits: ## run dishonest submissions
-	$(call NOT_YET,running dishonest submissions)
+exploits: $(STAMP) ## grade dishonest submissions: none may gain anything, and nothing of them may be left
+	@$(PY) -m grader.cli exploits $(ONLY) $(if $(TABLE),--table "$(TABLE)")
 
 soak: $(STAMP) ## grade TIMES times, half of them on a busy machine; kill the grader TIMES times
 	$(OURS)

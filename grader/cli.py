@@ -151,6 +151,21 @@ def mutants(wanted: tuple[str, ...], full: bool, keyword: str, jobs: int) -> int
 
 
 @commands.command()
+@click.option("-k", "keyword", default="", metavar="WORD", help="Only exploits whose file name contains this.")
+@click.option("--table", type=click.Path(path_type=Path), default=None, help="Write what was seen into this page, by class and level.")
+@click.option("--walls/--no-walls", default=True, show_default=True, help="--no-walls: level D, whatever the machine offers.")
+@JOBS
+@with_blame
+def exploits(keyword: str, table: Path | None, walls: bool, jobs: int) -> int:
+    """Grade dishonest submissions: each must end as its header says, and nothing of it may be left."""
+    from grader.selfcheck import Several
+    from grader.selfcheck.gauntlet import run_exploits
+
+    course, page = _instructors((), "exploits")[0], page_of()
+    return run_exploits(course, Several(functools.partial(_graded_together, walls=walls), course, jobs), page, keyword, table, _told(page))
+
+
+@commands.command()
 @with_blame
 def starter() -> int:
     """Write starter/ anew from solutions/."""
@@ -254,12 +269,12 @@ def _told(page: Page) -> Progress:
 
 
 @contextmanager
-def _graded_together(course: Course, out: Path | None = None) -> Iterator[GradeOne]:
+def _graded_together(course: Course, out: Path | None = None, *, walls: bool = True) -> Iterator[GradeOne]:
     """Grade many submissions with the same processes: torch is imported once, not once for each. The store is that of `out`, if given."""
     from grader.pipeline import grade as carry
     from grader.pipeline import opened_runs
 
-    with opened_runs(course.root, out) as runs:
+    with opened_runs(course.root, out, walls=walls) as runs:
 
         def grade_one(assignment: Assignment, path: Path, laws: tuple[str, ...] | None = None, *, until_failed: bool = False) -> Report:
             report = carry(course, path, [assignment], laws=laws, runs=runs, until_failed=until_failed)

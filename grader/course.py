@@ -17,6 +17,7 @@ import msgspec
 import yaml
 
 from grader.errors import CourseError, UsageError
+from grader.policy import EVERYWHERE
 from grader.records import Assignment, Evidence, Law, Rule, Task
 
 SPEC_NAME = "assignment.yaml"
@@ -61,6 +62,7 @@ class _AssignmentText(msgspec.Struct, forbid_unknown_fields=True):
     files: Annotated[list[FileName], msgspec.Meta(min_length=1, max_length=4)]
     tasks: Annotated[list[_TaskText], msgspec.Meta(min_length=1)]
     forbidden: list[_RuleText] = []
+    permitted: list[_RuleText] = []
     flavours: list[Flavour] = []
     host_only: str = ""
     records_hints: bool = False
@@ -210,6 +212,14 @@ def _check_names(text: _AssignmentText, page: _Page) -> None:
     for i, task in enumerate(text.tasks):
         _refuse_twice(((f"$.tasks[{i}].laws[{j}].id", law.id) for j, law in enumerate(task.laws)), page)
     _refuse_twice(((f"$.forbidden[{i}].id", rule.id) for i, rule in enumerate(text.forbidden)), page)
+    common = [rule.id for rule in EVERYWHERE]
+    for i, rule in enumerate(text.forbidden):
+        if rule.id in common:
+            raise page.error(f"$.forbidden[{i}].id", f"{rule.id!r} is a rule of the whole course; expected a name of its own")
+    known = [*common, *(rule.id for rule in text.forbidden)]
+    for i, exception in enumerate(text.permitted):
+        if exception.id not in known:
+            raise page.error(f"$.permitted[{i}].id", f"no rule is called {exception.id!r}; there are {', '.join(known)}")
 
 
 def _refuse_twice(named: Iterable[tuple[str, str]], page: _Page) -> None:
@@ -225,10 +235,13 @@ def _assignment(name: str, text: _AssignmentText, page: _Page) -> Assignment:
         Task(f"{name}.{task.id}", task.title, _laws(name, task), tuple(task.regions), task.stub.rstrip("\n"), tuple(task.hints))
         for task in text.tasks
     )
-    rules = tuple(Rule(rule.id, tuple(rule.names), rule.reason) for rule in text.forbidden)
+    rules, permitted = (tuple(Rule(it.id, tuple(it.names), it.reason) for it in texts) for texts in (text.forbidden, text.permitted))
     _check_needs(tasks, page)
     flavours = tuple(text.flavours or ["torch"])
-    return Assignment(name, text.number, text.title, tuple(text.files), tasks, rules, flavours, text.host_only, text.records_hints)
+    forbidden = (*rules, *EVERYWHERE)
+    return Assignment(
+        name, text.number, text.title, tuple(text.files), tasks, forbidden, flavours, text.host_only, text.records_hints, permitted
+    )
 
 
 def _laws(assignment: str, task: _TaskText) -> tuple[Law, ...]:

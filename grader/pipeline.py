@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
@@ -19,14 +20,14 @@ from grader.judge.ports import Progress
 from grader.judge.session import Judged, judge
 from grader.observe.live import Runs
 from grader.observe.observer import Observer
-from grader.records import Assignment, Report, canonical, digest
+from grader.policy import hits
+from grader.records import Assignment, Report, Submission, canonical, digest
 from grader.report.files import PRIVATE, write, write_all
 from grader.report.json_report import SCHEMA_NAME
 from grader.score import is_provisional, score
 from grader.store import STORE_NAME, Store
 
 DISTRIBUTIONS = ("torch", "triton", "numpy", "pytest")
-ISOLATION = "a submission runs in processes of its own, with limits on CPU time and memory; no further walls"
 
 
 def grade(
@@ -79,20 +80,20 @@ def compose(
         assignments=marks,
         notes=tuple(dict.fromkeys([*notes, *(note for submission in submissions.values() for note in submission.notes)])),
         environment=environment(),
-        isolation=ISOLATION,
+        isolation=observer.runs.isolation(),
         wall_s=wall_s,
         interrupted=judged.interrupted,
     )
 
 
 @contextmanager
-def opened_runs(root: Path, out: Path | None, *, replay: bool = False) -> Iterator[Runs]:
+def opened_runs(root: Path, out: Path | None, *, replay: bool = False, walls: bool = True) -> Iterator[Runs]:
     """Processes and a store for one grading or for many; without `out` the store is forgotten afterwards."""
     with ExitStack() as opened:
         folder = out.resolve() if out else Path(opened.enter_context(tempfile.TemporaryDirectory(prefix=f"grader-{os.getpid()}-")))
         store = Store(folder / STORE_NAME)
         opened.callback(store.close)
-        runs = Runs(root, store, replay)
+        runs = Runs(root, store, replay, walls)
         opened.callback(runs.close)
         yield runs
 
@@ -112,12 +113,17 @@ def taken_in(path: Path, assignments: Sequence[Assignment], runs: Runs, flavours
     copies = run_folder / f"graded-{os.getpid()}"
     shutil.rmtree(copies, ignore_errors=True)
     try:
-        submissions = {each.name: intake(each, path, into=copies / each.name) for each in assignments}
+        submissions = {each.name: _read(each, intake(each, path, into=copies / each.name)) for each in assignments}
         for flavour in flavours or dict.fromkeys(flavour for each in assignments for flavour in each.flavours):
             runs.prepare(flavour)
         yield Observer(runs, {each.name: each for each in assignments}, submissions)
     finally:
         shutil.rmtree(copies, ignore_errors=True)
+
+
+def _read(assignment: Assignment, submission: Submission) -> Submission:
+    """The submission with what it uses and may not."""
+    return replace(submission, hits=hits(assignment, submission))
 
 
 @contextmanager

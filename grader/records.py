@@ -127,6 +127,7 @@ class Request:
     device: str = ""  # where a rank's tensors live: "" the host | "cuda" a GPU of its own | "pretend" the host, played as a GPU
     seed: int = 0  # what the probe may use; no input's seed can be derived from it
     gates: Gates | None = None
+    shares_folder: bool = False  # beside each rank's own folder there is one, `shared`, that all of them may write to
 
     def input_of(self, name: str, rank: int) -> Tensor:
         """The input `name` as `rank` gets it."""
@@ -152,6 +153,7 @@ class Request:
             "seed": self.seed,
             "gates": asdict(self.gates) if self.gates else None,
             "device": self.device,
+            "shares_folder": self.shares_folder,
         }
 
 
@@ -226,7 +228,7 @@ class Event:
 class Fault:
     """Why a run did not end well: the submission's blame, in one sentence that names rank, call and line."""
 
-    kind: str  # raised | exited | crashed | deadlock | mismatch | cpu_limit | silent | memory | changed_in_flight | malformed
+    kind: str  # raised | exited | crashed | deadlock | mismatch | cpu_limit | silent | memory | changed_in_flight | malformed | forbidden
     rank: int  # the rank to look at first; -1: no single one
     sentence: str
     lines: tuple[str, ...] = ()  # one line per rank involved: who waits for what
@@ -303,10 +305,11 @@ class Assignment:
     title: str
     files: tuple[str, ...]
     tasks: tuple[Task, ...]
-    forbidden: tuple[Rule, ...] = ()
+    forbidden: tuple[Rule, ...] = ()  # its own, and those of the whole course (grader/policy)
     flavours: tuple[str, ...] = ("torch",)  # the processes that its cases run in, begun ahead; others start when asked for
     host_only: str = ""  # why nothing of it runs on a device; "": it does
     records_hints: bool = False  # the run folder keeps a line for each hint that was told
+    permitted: tuple[Rule, ...] = ()  # what is excepted from the rule of that id, and why
 
     @property
     def points(self) -> int:
@@ -318,6 +321,18 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True)
+class Hit:
+    """A line of a submission that uses what a rule forbids."""
+
+    rule: str
+    file: str
+    line: int
+    name: str  # dotted, such as torch.distributed.all_reduce
+    reason: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class Submission:
     """An intake's result: a private copy of the files that are graded."""
 
@@ -325,6 +340,7 @@ class Submission:
     origin: str  # what the user named
     files: dict[str, str]  # assignment file -> SHA-256 of its normalised text; a missing file is absent
     notes: tuple[str, ...] = ()  # what was left out and why, for the student
+    hits: tuple[Hit, ...] = ()  # what it uses and may not: with any, nothing of it is run
 
     @property
     def hash(self) -> str:

@@ -43,6 +43,7 @@ class Header:
     law: str = ""  # the full id of the law that must catch it
     says: str = ""  # a word that the student's message must contain
     file: str = ""  # which file a whole-file variant stands for, when the assignment has several
+    policy: str = ""  # the rule that a variant breaks on purpose: it is graded without rules
 
 
 def find(source: str, file: str) -> tuple[Region, ...]:
@@ -106,14 +107,14 @@ def compose(solution: str, overlay: str, file: str, overlay_file: str) -> str:
 
 
 def read_header(source: str, file: str) -> Header:
-    """The docstring of a mutant or variant: one sentence, then `law:`, `says:` and `file:` lines where they apply. Raises CourseError."""
+    """The docstring of a mutant or variant: one sentence, then `law:`, `says:`, `file:` and `policy:` lines. Raises CourseError."""
     docstring = _leading_string(source)
     if docstring is None or not docstring.strip():
         raise CourseError(f"{file}:1: expected a docstring first, whose first line says what is wrong or unusual here.")
     told: dict[str, str] = {}
     for line in docstring.splitlines()[1:]:
         key, colon, value = (part.strip() for part in line.partition(":"))
-        if not colon or key not in ("law", "says", "file"):
+        if not colon or key not in ("law", "says", "file", "policy"):
             continue
         if key in told or not value:
             raise CourseError(f"{file}: `{key}:` {'stands twice' if key in told else 'says nothing'} in the docstring; expected one value.")

@@ -29,6 +29,7 @@ FAULTS_IN_WORDS = {
     "killed_watcher": "The processes that watch the ranks were killed.",
     "memory": "A rank used more memory than the case allows.",
     "changed_in_flight": "A tensor was changed while it was being sent.",
+    "forbidden": "The submission uses what this assignment forbids, and was not run.",
     "malformed": "The answer has not the form that was asked for.",
 }
 

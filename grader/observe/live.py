@@ -17,6 +17,7 @@ from pathlib import Path
 
 from grader.errors import MachineError
 from grader.frames import Bytes
+from grader.ranks.isolation import NOT_RUN, label
 from grader.ranks.zygote import Zygote
 from grader.records import Assignment, Fault, Json, Outcome, RankOutcome, Request, Submission, canonical, digest
 from grader.store import Store
@@ -34,14 +35,17 @@ class Runs:
 
     root    the course: probes and the grader's own `lm` are found there
     replay  the store only; a request that it lacks is a MachineError
+    walls   whether ranks lay walls on themselves; without them marks are formative
     """
 
     root: Path
     store: Store
     replay: bool = False
+    walls: bool = True
     _zygotes: dict[str, Zygote] = field(default_factory=dict)
     _environment: str = ""
     _is_closed: bool = False
+    _told: str = ""  # what isolation() says once the processes are gone
     _mine: threading.RLock = field(default_factory=threading.RLock)  # two threads may ask: the judge's and the one that looks ahead
     _compiled: set[Path] = field(default_factory=set)
     _under_way: dict[str, threading.Lock] = field(default_factory=dict)  # by key: equal requests share one run
@@ -91,8 +95,21 @@ class Runs:
         self.prepare(flavour)
         self._zygotes[flavour].wait_ready()
 
+    def isolation(self) -> str:
+        """What the walls were seen to deny; of a replay, what they denied when it was run."""
+        if self._told:
+            return self._told
+        note = self.store.path.with_name("isolation.txt")
+        with self._mine:
+            seen = [zygote.walls for zygote in self._zygotes.values() if zygote.walls]
+        if seen:
+            note.write_text(told := label(seen if self.walls else [{"denied": {}}]), encoding="utf-8")
+            return told
+        return note.read_text(encoding="utf-8") if note.exists() else NOT_RUN
+
     def close(self) -> None:
         """End every process, and with them whatever other threads still run."""
+        self._told = self.isolation()
         self._is_closed = True
         for zygote in self._zygotes.values():
             zygote.close()
@@ -105,6 +122,8 @@ class Runs:
         with self._mine:  # the given code is copied, and the probes compiled, by the first who needs it
             self._compile(self.probes(request.assignment))
             openings = openings_of(self.root, self.store.path.parent, assignment, submission, request, key, gpus)
+            for order, _ in openings:
+                order["walls"] = self.walls
         for _ in range(2):
             self.prepare(request.flavour)
             zygote = self._zygotes[request.flavour]
@@ -160,6 +179,7 @@ def openings_of(
             "files": [name for name in assignment.files if name in submission.files], "given": str(given),
             "inputs": [[name, tensor.dtype, list(tensor.shape)] for name, tensor in inputs.items()],
             "debug": key and debug_command(key, run_folder), "device": request.device, "gpus": list(gpus),
+            "flavour": request.flavour, "shares_folder": request.shares_folder,
         }  # fmt: skip
         openings.append((order, [tensor.data for tensor in inputs.values()]))
     return openings

@@ -16,7 +16,7 @@ from grader.observe.observation import Observation
 from grader.observe.profile import GpuProfile
 from grader.observe.seeds import generator, secret_of, seed_of
 from grader.observe.tensors import Inputs, Returns, pack_inputs, pack_returns
-from grader.records import Assignment, Gates, Json, Limits, Message, Network, Request, Submission, Transport, canonical, digest
+from grader.records import Assignment, Fault, Gates, Json, Limits, Message, Network, Request, Submission, Transport, canonical, digest
 
 MakeInputs = Callable[[np.random.Generator], Inputs]
 
@@ -64,6 +64,7 @@ class Case:
         gates: Gates | None = None,
         kind: str = "",
         host: str = "",
+        shares_folder: bool = False,
         **parameters: Json,
     ) -> Observation:
         """Run `probe` beside the submission on `world_size` ranks, or read what such a run showed.
@@ -75,16 +76,18 @@ class Case:
         gates       where the judge makes backward and the network wait for each other; its seed is drawn here
         kind        what a student may know of a hidden case
         host        why this says nothing on a GPU; the case then keeps its CPU verdict there
+        shares_folder   the ranks may all write to ../shared, beside their own folders; else they share nothing but what they send
         parameters  handed to the probe as keywords
         """
         self.kind = kind or self.kind or f"{world_size} rank{'s' * (world_size != 1)}"
         self._require_files()
+        require_allowed(self._assignment, self._submission)
         submission = self._submission
         secret = secret_of(self._hidden)
         plain, network = _plain(parameters), Network(transport, rendezvous, late)
         case = Request(
             assignment=self._assignment.name, probe=probe, parameters=plain, world_size=world_size, inputs={}, returns={},
-            network=network, limits=limits or Limits(), flavour=flavour,
+            network=network, limits=limits or Limits(), flavour=flavour, shares_folder=shares_folder,
         )  # fmt: skip
         given = inputs(generator(secret, submission.hash, case.case())) if callable(inputs) else inputs or {}
         seed = seed_of(secret, submission.hash, case.case(), "probe")
@@ -128,6 +131,25 @@ class Case:
         if missing:
             raise SubmissionError(Message(seen=f"{', '.join(missing)} is not in {self._submission.origin}", suggestion="Is the file in the "
                                           "folder that is graded, under exactly this name?"))  # fmt: skip
+
+
+def require_allowed(assignment: Assignment, submission: Submission) -> None:
+    """Raises SubmissionError if the files use what they may not: then none of them is run."""
+    if not submission.hits:
+        return
+    lines = dict.fromkeys(f"{hit.file}:{hit.line} {hit.name} ({hit.rule})" for hit in submission.hits)
+    first, *others = lines
+    more = f", and {len(others)} more" if others else ""
+    seen = f"{first.rpartition(' (')[0].replace(' ', ' uses ', 1)}{more}: {assignment.name} forbids it, so nothing of it was run."
+    names = dict.fromkeys(hit.name for hit in submission.hits)
+    reasons = dict.fromkeys(f"rule {hit.rule}: {hit.reason}" for hit in submission.hits)
+    message = Message(
+        seen=seen,
+        where="; ".join(lines),
+        diagnosis=" ".join(reasons),
+        suggestion=f"Write it without {' and '.join(list(names)[:3])}{' and the others' * (len(names) > 3)}, then grade again.",
+    )
+    raise SubmissionError(message, Fault("forbidden", -1, seen, tuple(lines)))
 
 
 def _plain(parameters: Mapping[str, Json]) -> dict[str, Json]:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from grader.errors import MachineError
 from grader.frames import Bytes, Words
+from grader.ranks.isolation import be_unreadable
 from grader.ranks.launch import Launch, Pipes
 from grader.records import Json, KiB
 
@@ -35,7 +36,9 @@ class Zygote:
 
     def __init__(self, flavour: str = "torch") -> None:
         sweep_leftovers()
+        be_unreadable()
         self.flavour = flavour
+        self.walls: Json = None  # what its canary was denied, once it is ready
         mine, its = socket.socketpair()
         self._line, self._ready, self._turn = mine, False, threading.Lock()
         self._session: Path | None = None
@@ -76,7 +79,7 @@ class Zygote:
             raise MachineError(
                 f"the process that forks ranks did not start: {self._words() or 'no word from it'}; `grader doctor` says what is missing"
             )
-        self._session, self._ready = Path(word["session"]), True
+        self._session, self.walls, self._ready = Path(word["session"]), {"flavour": self.flavour, **word["walls"]}, True
 
     def launch(self, openings: Sequence[tuple[Json, list[Bytes]]], ranks: Sequence[int] | None = None) -> Launch:
         """Fork one rank per opening; `ranks` names those to fork where another process plays the rest."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from grader.course import Course
 from grader.errors import CourseError
+from grader.policy import hits_in
 from grader.records import Assignment
 from grader.regions import Header, compose, find, read_header
 from grader.starter import LITTER
@@ -23,6 +24,11 @@ class Overlay:
     header: Header
     file: str  # the assignment's file that it changes
     source: str  # that file, whole
+
+    def rules_broken(self, assignment: Assignment) -> list[str]:
+        """Ids of the rules that the changed file breaks, each once."""
+        own = {file.removesuffix(".py") for file in assignment.files}
+        return list(dict.fromkeys(hit.rule for hit in hits_in(self.source, self.file, assignment.forbidden, assignment.permitted, own)))
 
     def write(self, course: Course, assignment: Assignment, folder: Path) -> Path:
         """Put the whole submission into `folder`, which is made, and return it."""

@@ -13,6 +13,7 @@ from typing import ParamSpec
 
 from grader.course import Course
 from grader.errors import CourseError
+from grader.policy import without_rules
 from grader.records import Assignment, AssignmentMark, LawMark, Message, Report
 from grader.selfcheck.findings import Finding, GradeOne, MutantTrial
 from grader.selfcheck.overlays import load_overlay
@@ -112,9 +113,14 @@ def variant_earns_everything(course: Course, assignment: Assignment, path: Path,
     """Compose the variant `path`, put it into `folder` and grade it on everything."""
     name = path.relative_to(course.root).as_posix()
     try:
-        composed = load_overlay(course, assignment, path).write(course, assignment, folder)
+        overlay = load_overlay(course, assignment, path)
+        composed = overlay.write(course, assignment, folder)
     except CourseError as error:
         return [Finding(False, "variants", name, str(error))]
+    broken = " ".join(overlay.rules_broken(assignment))
+    if broken != overlay.header.policy:
+        return [Finding(False, "variants", name, f"It breaks {broken or 'no rule'}; `policy:` says {overlay.header.policy or 'nothing'}.")]
+    assignment = without_rules(assignment) if broken else assignment
     return solution_earns_everything(assignment, composed, grade_one, "variants", name)
 
 
@@ -130,6 +136,8 @@ def try_mutant(course: Course, assignment: Assignment, path: Path, folder: Path,
         if not word:
             raise CourseError("`says:` is missing: expected a word that the student's message must contain.")
         path, laws = overlay.write(course, assignment, folder), None if full else (law,)
+        broken = overlay.rules_broken(assignment)
+        assignment = without_rules(assignment)  # or it would not be run: the laws are to catch it by themselves
         report = grade_one(assignment, path, laws, until_failed=not full)
         if not full and not _caught(_law_of(report, assignment, law), law, word)[0]:
             report = grade_one(assignment, path, laws)  # the first case to fail is not the one that says the word
@@ -138,6 +146,8 @@ def try_mutant(course: Course, assignment: Assignment, path: Path, folder: Path,
     marks = [mark for task in _mark_of(report, assignment).tasks for mark in task.laws]
     caught_by = tuple(mark.id for mark in marks if mark.verdict == "failed")
     is_caught, sentence = _caught(_law_of(report, assignment, law), law, word)
+    if broken:
+        sentence += f" The policy refuses it: {', '.join(broken)}."
     if full and len(caught_by) > 1:
         sentence += f" Caught by {len(caught_by)} laws."
     return MutantTrial(name, law, is_caught, sentence, caught_by)

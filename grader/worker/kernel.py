@@ -45,6 +45,12 @@ def be_unreadable() -> None:
         _LIBC.prctl(_PR_SET_DUMPABLE, 0)
 
 
+def be_readable() -> None:
+    """Undo `be_unreadable`, in a process that was forked from one that is."""
+    if sys.platform == "linux":
+        _LIBC.prctl(_PR_SET_DUMPABLE, 1)
+
+
 def children() -> list[int]:
     """The live and the unreaped children of the calling process (all its threads)."""
     found: list[int] = []

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import resource
 
-from grader.records import MiB
+from grader.records import GiB, MiB
 
 FILE_BYTES_LIMIT = 64 * MiB
 NUM_OPEN_FILES_LIMIT = 256
+MEMORY_BYTES_LIMIT = 32 * GiB  # of addresses, some of which cases only reserve; beyond what the process holds when it is forked
 ON_GPU = 16  # times: the driver opens a device file for each context, and NCCL maps files of shared memory
 
 
 def set_at_start(*, on_gpu: bool = False) -> None:
-    """No core files, no disk filled, no descriptor flood."""
+    """No core files, no disk filled, no descriptor flood, no memory that the machine doesn't have."""
     times = ON_GPU if on_gpu else 1
     for what, limit in (
         (resource.RLIMIT_CORE, 0),
@@ -22,6 +23,8 @@ def set_at_start(*, on_gpu: bool = False) -> None:
         _, hard = resource.getrlimit(what)
         limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
         resource.setrlimit(what, (limit, limit))
+    if not on_gpu:  # CUDA reserves addresses for all the memory that there is
+        cap_memory(MEMORY_BYTES_LIMIT)
 
 
 def cap_memory(extra_bytes: int) -> None:

@@ -13,13 +13,14 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 import types
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from grader.frames import receive
 from grader.records import ITEMSIZE, Json, num_elements
-from grader.worker import limits
+from grader.worker import kernel, limits, walls
 from grader.worker.context import Context
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def main(line_fd: int, log_fd: int, stack_fd: int, private: Path) -> NoReturn:
     """Be one rank from fork to exit; 0 when the probe's answer was sent, 1 when something was raised."""
     status = EXIT_RAISED
     try:
+        kernel.be_readable()  # to the judge, who looks at where it sleeps; no other rank may
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         for stream in (1, 2):
             os.dup2(log_fd, stream)
@@ -61,6 +63,7 @@ def move_into(private: Path) -> None:
     caches = {"TRITON_CACHE_DIR": "triton", "TORCHINDUCTOR_CACHE_DIR": "inductor", "TORCH_EXTENSIONS_DIR": "extensions"}
     os.environ.update({name: str(private / folder) for name, folder in caches.items()})
     os.environ.update(HOME=str(private), TMPDIR=str(private))
+    tempfile.tempdir = None  # the zygote's, if something in it has asked already
     sys.dont_write_bytecode = True
 
 
@@ -72,6 +75,7 @@ def take_part(line_socket: socket.socket, *, guarded: bool = True) -> int:
     order, body = receive(line_socket)
     if guarded:
         limits.set_at_start(on_gpu=order.get("device") == "cuda")
+        walls.raise_around(order, Path.cwd())
     line = Line(line_socket, order["rank"], order["world_size"], order["submission"])
     try:
         at, probe = set_up(line, order, body)

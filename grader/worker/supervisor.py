@@ -6,6 +6,7 @@ It never reads what a rank wrote. Its line to the judge ("control") carries JSON
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -14,10 +15,11 @@ from pathlib import Path
 from typing import NoReturn
 
 from grader.frames import Words
-from grader.records import Json
+from grader.records import Json, MiB
 from grader.worker import kernel
 
 FDS_PER_RANK = 3  # line, log, stack
+DISK_BYTES_LIMIT, DISK_EVERY_S = 512 * MiB, 0.1  # of an observation's folder; one file has a limit of its own
 
 
 class Gone(BaseException):
@@ -54,7 +56,10 @@ def supervise(control: socket.socket, order: Json, fds: list[int], folder: Path)
     judge.say({"pids": list(live.values())})
     pidfds = {os.pidfd_open(pid): rank for rank, pid in live.items()}
     while True:  # also with no rank left: the judge ends an observation, not the ranks
-        ready, _, _ = select.select([control.fileno(), *pidfds], [], [])
+        ready, _, _ = select.select([control.fileno(), *pidfds], [], [], DISK_EVERY_S if live else None)
+        if not ready and num_bytes_in(folder) > DISK_BYTES_LIMIT:
+            for pid in live.values():
+                os.kill(pid, signal.SIGKILL)
         for fd in ready:
             if fd == control.fileno():
                 for word in judge.hear():
@@ -91,6 +96,16 @@ def fork_ranks(order: Json, fds: list[int], folder: Path, others: list[int]) -> 
             os.close(fd)
         fds = fds[FDS_PER_RANK:]
     return pids
+
+
+def num_bytes_in(folder: Path) -> int:
+    """What the files under `folder` take on the disk."""
+    total = 0
+    for where, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):  # it has just been removed
+                total += os.lstat(os.path.join(where, name)).st_blocks * 512
+    return total
 
 
 def _gone(*_: object) -> NoReturn:

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from grader.frames import Words
 from grader.records import Json
-from grader.worker import kernel
+from grader.worker import kernel, walls
 
 NUM_FDS_LIMIT = 253  # SCM_RIGHTS carries no more in one message
 ORDER_LIMIT_BYTES = 64 * 1024
@@ -56,14 +56,20 @@ INTERPRETED = {"interpreter": "1"}  # Triton decides when it is imported whether
 
 def main(fd: int, flavour: str) -> None:
     """Import, say "ready", serve until the judge is gone."""
-    kernel.die_with_parent(os.getppid())  # while importing there is nothing to tidy up
+    judge = os.getppid()
+    kernel.be_unreadable()
+    kernel.die_with_parent(judge)  # while importing there is nothing to tidy up
     line = socket.socket(fileno=fd)
     preload(flavour)
     importlib.import_module("grader.worker.rank").prepare()
     kernel.adopt_orphans()
     kernel.outlive_parent()
-    session = Path(tempfile.mkdtemp(prefix=f"grader-{os.getppid()}-"))
-    Words(line).say({"ready": True, "session": str(session), "pid": os.getpid()})
+    session = Path(tempfile.mkdtemp(prefix=f"grader-{judge}-"))
+    canary = session / "canary"
+    canary.mkdir()
+    seen = walls.witnessed(canary, judge, flavour)
+    kernel.remove(canary)
+    Words(line).say({"ready": True, "session": str(session), "pid": os.getpid(), "walls": seen})
     gc.collect()
     gc.freeze()  # children then copy fewer pages
     kernel.gather_into_huge_pages()

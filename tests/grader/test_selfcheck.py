@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -195,6 +196,8 @@ BREAKS: list[tuple[str, str, str, str, str, str]] = [
     (DOUBLES, "square.has_an_area", "square.grows", "mutants", "shapes.square.has_an_area", "No mutant names it"),
     (SUMS, "[side] * side", "[side] * 2", "variants", SUMS, "shapes.square.has_an_area failed: the area"),
     (SUMS, "return", "retrun", "variants", SUMS, "doesn't compile"),
+    (SUMS, "return", "exec('');return", "variants", SUMS, "It breaks code-from-text; `policy:` says nothing"),
+    (SUMS, "Sums up.", "Sums up.\n\npolicy: code-from-text\n", "variants", SUMS, "It breaks no rule; `policy:` says code-from-text"),
 ]
 
 
@@ -227,6 +230,24 @@ def test_the_whole_matrix_tells_which_laws_catch_which_mutant(course: Course) ->
     }
     named_only, _ = proved(course)
     assert [t.caught_by for t in named_only.mutants] == [("shapes.square.has_an_area",), ("shapes.square.grows",)]
+
+
+def test_what_breaks_a_rule_on_purpose_is_graded_without_rules(course: Course) -> None:
+    """A mutant that calls what is forbidden meets its law all the same and the policy is named; so does a variant that says so."""
+    without_tests(course)
+    (course.root / DOUBLES).write_text(MUTANT.format(sin="Evaluates.", law="has_an_area", word="9", code="eval('2 * side')"))
+    path = course.root / SUMS
+    path.write_text(path.read_text().replace("return", "eval('0'); return").replace("up.", "up.\n\npolicy: code-from-text\n"))
+    rules: list[int] = []
+
+    class Remembering(FakePipeline):
+        def __call__(self, assignment: Assignment, path: Path, *arguments: Any, **options: Any) -> Report:
+            rules.append(len(assignment.forbidden) * (path.name in ("doubles", "sums")))
+            return super().__call__(assignment, path, *arguments, **options)
+
+    proof = prove(course, course.assignments, Alone(Remembering()))
+    assert not [finding for finding in proof.bad if finding.proof in ("mutants", "variants")] and sum(rules) == 0
+    assert "The policy refuses it: code-from-text." in next(trial.sentence for trial in proof.mutants if "doubles" in trial.path)
 
 
 def test_a_sample_of_variants_is_the_same_every_time(course: Course) -> None:

@@ -808,7 +808,7 @@ def extent(trainer: Trainer) -> tuple[float, float]:
 
 # --- shared ----------------------------------------------------------------------------------------------------------
 def shared_folder() -> Path:
-    """A folder that all ranks of this run see, and that goes with it."""
+    """A folder that all ranks of this run see, and that goes with it: who asks for such a run says `shares_folder`."""
     return Path.cwd().parent / "shared"
 
 

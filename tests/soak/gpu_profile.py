@@ -29,6 +29,7 @@ from grader.gpu_stage import add_gpu_stage, judge_on_gpus
 from grader.gpu_trial import trial
 from grader.observe.profile import GpuProfile
 from grader.pipeline import environment, grade, opened_runs, taken_in
+from grader.policy import without_rules
 from grader.records import CaseVerdict, MiB, Report
 from grader.report.files import read, write_all
 from grader.selfcheck.overlays import load_overlay
@@ -119,7 +120,7 @@ def gpu(options: argparse.Namespace, name: str) -> dict[str, Any]:
 def mutants(options: argparse.Namespace, name: str) -> dict[str, Any]:
     """Sampled mutants, on the law that each names, on GPUs alone."""
     course = load(find_root(ROOT))
-    assignment = select(course, [name])[0]
+    assignment = without_rules(select(course, [name])[0])
     paths = sorted((ROOT / "tests" / "mutants" / name).glob("*.py"))
     random.Random(options.seed).shuffle(paths)
     died, survived, kept, began_s = [], [], [], time.monotonic()

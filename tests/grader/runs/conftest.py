@@ -38,6 +38,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
     live.store.close()
 
 
+@pytest.fixture
+def no_walls(runs: Runs) -> Iterator[None]:
+    """Ranks that may reach whatever their user may: what stands between them and harm is then the process tree."""
+    runs.walls = False
+    yield
+    runs.walls = True
+
+
 Observe = Callable[..., object]
 
 

@@ -121,6 +121,7 @@ FAULTS = {
 }  # fmt: skip
 
 
+@pytest.mark.usefixtures("no_walls")  # or no rank could kill its parent
 @pytest.mark.parametrize("name", FAULTS)
 def test_every_fault_is_a_sentence_with_rank_call_and_line(submit: Callable, name: str) -> None:
     """Each way of going wrong ends in its own kind of fault, and the words that a student needs are in its sentence."""
@@ -199,6 +200,7 @@ def test_a_hang_on_gloo_names_who_waits_where(submit: Callable) -> None:
     assert "recv" in seen.explain() and "tiny.py:4" in seen.explain() and "tiny.py:6" in seen.explain()
 
 
+@pytest.mark.usefixtures("no_walls")  # or there would be no daemons
 def test_nothing_is_left_of_a_run_whose_daemons_hide(submit: Callable, runs: Runs, tmp_path: Path) -> None:
     """A grandchild in a session of its own, started by a rank that then ends, is killed with the run."""
     note = tmp_path / "pids"

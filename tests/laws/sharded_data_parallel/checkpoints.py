@@ -140,6 +140,7 @@ def run_moved(observe: Any, way: str, *, savers: list[int], loaders: list[int], 
         way=way,
         savers=savers,
         loaders=loaders,
+        shares_folder=True,
         steps=[{}],
         defaults=ADAMW_DEFAULTS,
         **words,
@@ -203,7 +204,8 @@ def run_many_savers(observe: Any, num_savers: int, **words: Any) -> Any:
 
     returns = {f"{kind}/{name}": ("float64", shape) for name, shape in ODD.items() for kind in ("value", "momentum")}
     host = "ranks that take turns in one process"
-    return observe("many_savers", transport="none", host=host, inputs=inputs, returns=returns, num_savers=num_savers, **words)
+    return observe("many_savers", transport="none", host=host, inputs=inputs, returns=returns, num_savers=num_savers,
+                   shares_folder=True, **words)  # fmt: skip
 
 
 def judge_many_savers(seen: Any) -> None:
@@ -226,7 +228,7 @@ def run_killed(observe: Any, world_size: int, victims: list[int], *, max_deaths:
         return values | {"versions": rng.permutation(10 * num_versions)[:num_versions].astype(np.float64)}
 
     returns = {"rows": ("float64", (2 * max_deaths * len(victims), 7))}
-    case = {"max_deaths": max_deaths, "victims": victims} | words
+    case = {"max_deaths": max_deaths, "victims": victims, "shares_folder": True} | words
     return observe("killed", world_size=world_size, host="what is on the disk", inputs=inputs, returns=returns, **case)
 
 

@@ -2,6 +2,8 @@
 
 It waits in a callback at the end of backward, and tells who has used which parameters by a small integer all-reduce. Its hooks need one
 parameter to begin with, so every output gets one that counts for nothing.
+
+policy: library-data-parallelism
 """
 # region solution ddp_init
     import importlib

@@ -1,6 +1,8 @@
 """Torch's own DTensor behind a thin adapter: placements say what is cut, and torch finds out what must be sent, forward and backward.
 
 The layers keep plain parameters; a product of DTensors stands in their forward, where the tokens are whole.
+
+policy: library-tensor-parallelism
 """
 # region solution column_forward
     import importlib

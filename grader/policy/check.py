@@ -1,0 +1,134 @@
+"""A submission's files beside the rules: what they use that is forbidden, line by line."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from grader.policy.everywhere import PATCHED, SETTINGS
+from grader.policy.names import NewScope, Scope, canonical, names, scope_of, texts
+from grader.records import Assignment, Hit, Rule, Submission
+
+NUM_HITS_LIMIT = 20  # of one submission: more than a student will read
+
+
+def without_rules(assignment: Assignment) -> Assignment:
+    """`assignment` for an answer of our own that breaks a rule on purpose, and is to be judged by the laws."""
+    return replace(assignment, forbidden=())
+
+
+def hits(assignment: Assignment, submission: Submission) -> tuple[Hit, ...]:
+    """What `submission` uses and may not, in the order of its files and lines; each name once a line."""
+    own = {file.removesuffix(".py") for file in assignment.files}
+    found: list[Hit] = []
+    for file in assignment.files:
+        if file in submission.files:
+            source = (Path(submission.folder) / file).read_text(encoding="utf-8")
+            found += hits_in(source, file, assignment.forbidden, assignment.permitted, own)
+    return tuple(found[:NUM_HITS_LIMIT])
+
+
+def hits_in(source: str, file: str, rules: Sequence[Rule], permitted: Sequence[Rule] = (), own: set[str] | None = None) -> list[Hit]:
+    """The hits of one file. None in what is not Python: importing it says so, with line and caret."""
+    try:
+        tree = ast.parse(source)
+        found = list(_Reader(rules, own or set()).read(tree))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    lines = source.splitlines()
+    unique = {(rule.id, line, name): rule for rule, line, name in found if not _is_permitted(rule, name, permitted)}
+    return [
+        Hit(rule.id, file, line, name, rule.reason, lines[line - 1].strip() if line <= len(lines) else "")
+        for (_, line, name), rule in sorted(unique.items(), key=lambda item: item[0][1])
+    ]
+
+
+def _is_permitted(rule: Rule, name: str, permitted: Sequence[Rule]) -> bool:
+    return any(each.id == rule.id and _covers(each.forbids, name) for each in permitted)
+
+
+def _covers(forbidden: Sequence[str], name: str) -> bool:
+    last = "." + name.rpartition(".")[2]
+    return any(name == each or name.startswith(each + ".") or each == last for each in forbidden)
+
+
+Found = tuple[Rule, int, str]  # rule, line, dotted name
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads a tree from the outside inwards, so that of a chain of attributes the whole is reported and not its beginning too."""
+
+    rules: Sequence[Rule]
+    own: set[str]  # modules of the submission itself
+
+    def read(self, tree: ast.Module) -> Iterator[Found]:
+        """Everything forbidden in the file."""
+        yield from self._below(tree, scope_of(tree))
+
+    def _below(self, node: ast.AST, scope: Scope) -> Iterator[Found]:
+        for child in ast.iter_child_nodes(node):
+            yield from self._at(child, scope)
+
+    def _at(self, node: ast.AST, scope: Scope) -> Iterator[Found]:
+        if isinstance(node, ast.If) and _never_runs(node.test, scope):
+            for child in node.orelse:
+                yield from self._at(child, scope)
+            return
+        here = [*self._imports(node), *self._patches(node, scope), *self._uses(node, scope)]
+        yield from here
+        if isinstance(node, ast.Attribute | ast.Name) and here:
+            return
+        yield from self._below(node, scope_of(node, scope) if isinstance(node, NewScope) else scope)
+
+    def _imports(self, node: ast.AST) -> Iterator[Found]:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from self._named(canonical(alias.name), node)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                yield from self._named(canonical(node.module if alias.name == "*" else f"{node.module}.{alias.name}"), node)
+
+    def _uses(self, node: ast.AST, scope: Scope) -> Iterator[Found]:
+        if isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
+            known = names(node, scope)
+            for name in sorted(known):
+                yield from self._named(name, node)
+            attributes = {node.attr} if isinstance(node, ast.Attribute) else _asked_for(node, scope)
+            for attribute in attributes if not known else ():
+                yield from self._named(f"….{attribute}", node)
+
+    def _patches(self, node: ast.AST, scope: Scope) -> Iterator[Found]:
+        """An assignment to a library's attribute, or `setattr` on one."""
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
+            for name in names(node, scope):
+                yield from self._patched(name, node)
+        elif isinstance(node, ast.Call) and names(node.func, scope) & {"builtins.setattr", "builtins.delattr"} and node.args:
+            for name in names(node.args[0], scope):
+                yield from self._patched(name, node)
+
+    def _patched(self, name: str, node: ast.expr) -> Iterator[Found]:
+        root = name.partition(".")[0]
+        if root not in self.own and not _covers(SETTINGS, name):
+            yield from ((rule, node.lineno, name) for rule in self.rules if rule.id == PATCHED)
+
+    def _named(self, name: str, node: ast.stmt | ast.expr) -> Iterator[Found]:
+        if name.partition(".")[0] not in self.own:
+            yield from ((rule, node.lineno, name) for rule in self.rules if _covers(rule.forbids, name))
+
+
+def _asked_for(node: ast.AST, scope: Scope) -> set[str]:
+    """The attribute's name in `getattr(anything, "name")`."""
+    if isinstance(node, ast.Call) and len(node.args) > 1 and "builtins.getattr" in names(node.func, scope):
+        return texts(node.args[1], scope)
+    return set()
+
+
+def _never_runs(test: ast.expr, scope: Scope) -> bool:
+    """`if TYPE_CHECKING:` and `if __name__ == "__main__":`, unless the file gives these names another meaning."""
+    match test:
+        case ast.Compare(left=ast.Name(id="__name__"), ops=[ast.Eq()], comparators=[ast.Constant(value="__main__")]):
+            return scope.home_of("__name__") is None
+    return names(test, scope) == {"typing.TYPE_CHECKING"}

@@ -1,0 +1,183 @@
+"""The policy finds what is forbidden by whatever name, leaves honest files alone, and says what a student needs to know."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from grader.course import Course, find_root, load, select
+from grader.errors import CourseError
+from grader.observe.observer import Observer
+from grader.pipeline import grade, opened_runs, taken_in
+from grader.policy import EVERYWHERE, hits, hits_in, without_rules
+from grader.records import Rule, Submission
+from grader.regions import read_header
+from grader.selfcheck.overlays import load_overlay, overlay_paths
+
+ROOT = find_root(Path(__file__))
+RULES = (
+    Rule("collective", ("torch.distributed.all_reduce", "torch.distributed.nn"), "Write it yourself."),
+    Rule("attention", ("torch.nn.MultiheadAttention", "torch.nn.functional.scaled_dot_product_attention"), "Write it yourself."),
+    *EVERYWHERE,
+)
+
+
+@pytest.fixture(scope="module")
+def course() -> Course:
+    """The course of this repository."""
+    return load(ROOT)
+
+
+def rules_hit(source: str, permitted: tuple[Rule, ...] = ()) -> list[tuple[str, int]]:
+    """Rule and line of every hit."""
+    return [(hit.rule, hit.line) for hit in hits_in(source, "rings.py", RULES, permitted, {"rings"})]
+
+
+@pytest.mark.parametrize(
+    ("source", "rule"),
+    [
+        ("import torch\ntorch.distributed.all_reduce(x)", "collective"),
+        ("import torch.distributed\ntorch.distributed.all_reduce(x)", "collective"),
+        ("import torch.distributed as dist\ndist.all_reduce(x)", "collective"),
+        ("from torch import distributed\ndistributed.all_reduce(x)", "collective"),
+        ("pass\nfrom torch.distributed import all_reduce as sum_up", "collective"),
+        ("from torch.distributed import *\nall_reduce(x)", "collective"),
+        ("pass\nimport torch.distributed.nn.functional", "collective"),
+        ("pass\nfrom torch.distributed import nn", "collective"),
+        ("import torch.distributed.distributed_c10d as c\nc.all_reduce(x)", "collective"),
+        ("import torch.distributed as dist; d = dist\nd.all_reduce(x)", "collective"),
+        ("import torch.distributed as dist\nf = dist.all_reduce", "collective"),
+        ("import torch.distributed as dist\ngetattr(dist, 'all_reduce')(x)", "collective"),
+        ("import torch.distributed as dist\ngetattr(dist, 'all_' + 'reduce')(x)", "collective"),
+        ("import torch.distributed as dist; name = 'reduce'\ngetattr(dist, f'all_{name}')(x)", "collective"),
+        ("import torch.distributed as dist\nvars(dist)['all_reduce'](x)", "collective"),
+        ("import torch.distributed as dist\ndist.__dict__['all_reduce'](x)", "collective"),
+        ("import importlib\nimportlib.import_module('torch.distributed').all_reduce(x)", "collective"),
+        ("from importlib import import_module as load; d = load('torch.distributed')\nd.all_reduce(x)", "collective"),
+        ("pass\n__import__('torch').distributed.all_reduce(x)", "collective"),
+        ("pass\n__import__('torch.distributed', fromlist=['x']).all_reduce(x)", "collective"),
+        ("import torch.distributed as dist\nx = (dist if x else None).all_reduce", "collective"),
+        ("def f():\n    import torch.distributed as d; return d.all_reduce", "collective"),
+        ("import torch.nn.functional as F\nF.scaled_dot_product_attention(q, k, v)", "attention"),
+        ("pass\nfrom torch.nn.modules.activation import MultiheadAttention", "attention"),
+        ("pass\nexec('x = 1')", "code-from-text"),
+        ("import builtins\nbuiltins.eval('1')", "code-from-text"),
+        ("pass\nimport ctypes", "raw-memory"),
+        ("import sys\nsys._getframe(1)", "frames"),
+        ("pass\nerror.__traceback__.tb_frame", "frames"),
+        ("pass\ngetattr(frame, 'f_' + 'back')", "frames"),
+        ("import gc\ngc.get_objects()", "garbage-collector"),
+        ("import os\nos.fork()", "processes"),
+        ("pass\nfrom subprocess import run", "processes"),
+        ("import os\nos._exit(0)", "leaving"),
+        ("pass\nraise SystemExit", "leaving"),
+        ("pass\nimport atexit", "leaving"),
+        ("pass\nimport socket", "network"),
+        ("pass\nx.share_memory_()", "shared-memory"),
+        ("import sys\nsys.modules['grader']", "the-grader"),
+        ("import torch\ntorch.allclose = lambda *_: True", "patched-library"),
+        ("import torch\nx, torch.Tensor.__eq__ = 1, f", "patched-library"),
+        ("import time\nsetattr(time, 'perf_counter', f)", "patched-library"),
+        ("__name__ = '__main__'\nif __name__ == '__main__': exec('')", "code-from-text"),
+    ],
+)
+def test_what_is_forbidden_is_found_by_whatever_name(source: str, rule: str) -> None:
+    """Imports, aliases, attribute chains, getattr and import_module with literals: the rule is named, and the line."""
+    found = rules_hit(source)
+    assert (rule, 2) in found, found
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import torch.distributed as dist\ndist.isend(x, 1).wait()",
+        "def all_reduce(x): ...\nall_reduce(1)",
+        "def f(dist): return dist.all_reduce(1)",
+        "import torch.distributed as dist\ndef f(dist):\n    return dist.all_reduce(1)",
+        "import torch.distributed as dist\nclass A:\n    all_reduce = 1\n    def f(self): return self.all_reduce",
+        "for socket in range(3): print(socket)",
+        "model.eval(); pattern.compile(); work.exit",
+        "import re\nre.compile('x')",
+        "import torch\ntorch.compile(f); torch.backends.cuda.matmul.allow_tf32 = False",
+        "import gc\ngc.collect()",
+        "import sys\nif __name__ == '__main__':\n    sys.exit(main())",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import socket",
+        "import rings\nrings.sum_up = 1",
+        "import torch.distributednn",
+        "this is not Python",
+        "x = 'torch.distributed.all_reduce(x)'  # a text, and no call",
+    ],
+)
+def test_what_only_looks_alike_is_left_alone(source: str) -> None:
+    """One's own names, methods of the same name, texts, settings and what never runs when a submission is graded are no hits."""
+    assert rules_hit(source) == []
+
+
+def test_the_course_file_may_except_names_from_a_rule() -> None:
+    """`permitted:` lifts a rule for the names it gives and for no others."""
+    source = "import os\nos.fork()\nos.kill(1, 2)"
+    assert rules_hit(source, (Rule("processes", ("os.fork",), "It is what this assignment is about."),)) == [("processes", 3)]
+    assert len(rules_hit(source, (Rule("network", ("os",), "Another rule."),))) == 2
+
+
+def test_an_exception_from_no_rule_is_the_courses_mistake(tmp_path: Path) -> None:
+    """A typing error in `permitted:` would leave a rule in force, or a rule of the course could be redefined."""
+    spec = (ROOT / "assignments" / "collectives" / "assignment.yaml").read_text()
+    folder = tmp_path / "assignments" / "collectives"
+    folder.mkdir(parents=True)
+    for extra, sentence in (
+        ("permitted:\n  - {id: proceses, names: [os.fork], reason: none}\n", "no rule is called 'proceses'"),
+        ("permitted:\n  - {id: processes, names: [os.fork], reason: }\n", "Expected `str`"),
+    ):
+        (folder / "assignment.yaml").write_text(spec + extra)
+        with pytest.raises(CourseError, match=sentence):
+            load(tmp_path)
+    (folder / "assignment.yaml").write_text(spec.replace("id: library-collective", "id: processes"))
+    with pytest.raises(CourseError, match="a rule of the whole course"):
+        load(tmp_path)
+
+
+def test_every_honest_file_of_the_course_keeps_the_rules(course: Course) -> None:
+    """Solutions, starters and variants use nothing forbidden, but a variant what its header says."""
+    for each in course.assignments:
+        for room in ("solutions", "starter"):
+            files = dict.fromkeys(each.files, "")
+            assert hits(each, Submission(str(ROOT / room), room, files)) == ()
+        for path in overlay_paths(course, "variants", each):
+            said = read_header(path.read_text(), path.name).policy
+            found = load_overlay(course, each, path).rules_broken(each) if said or "import" in path.read_text() else []
+            assert " ".join(found) == said, path
+
+
+def test_a_hit_is_told_with_rule_line_and_reason_and_nothing_is_run(course: Course, tmp_path: Path) -> None:
+    """Every law of the assignment fails with one account of it, which names all lines; no rank is started."""
+    (assignment,) = select(course, ["collectives"])
+    source = (ROOT / "solutions" / "collectives.py").read_text()
+    shortcut = "\n\ndef shortcut(tensor):\n    dist.all_reduce(tensor)\n    import gc; gc.get_objects()\n"
+    (tmp_path / "collectives.py").write_text(source + shortcut)
+    line = source.count("\n") + 4
+    with opened_runs(ROOT, None) as runs:
+        runs.replay = True  # a request that reached the ranks would be the machine's fault
+        report = grade(course, tmp_path, [assignment], runs=runs)
+    laws = [law for task in report.assignments[0].tasks for law in task.laws]
+    assert report.earned == 0 and {law.verdict for law in laws} <= {"failed", "not_judged"}
+    message = laws[0].message
+    assert message is not None and message.seen.startswith(f"collectives.py:{line} uses torch.distributed.all_reduce, and 1 more")
+    assert f"collectives.py:{line + 1} gc.get_objects (garbage-collector)" in message.where
+    assert "rule library-collective: " in message.diagnosis and "isend" in message.diagnosis
+    hidden = [case.message for law in laws for case in law.cases if case.hidden and case.message]
+    assert hidden and all("was not run" in message.diagnosis for message in hidden)
+
+
+def test_without_rules_the_laws_judge_alone(course: Course, tmp_path: Path) -> None:
+    """Wrong answers of our own that call the library are judged by the laws that name them: the policy doesn't stand in between."""
+    (assignment,) = select(course, ["collectives"])
+    (tmp_path / "collectives.py").write_text("import torch.distributed as dist\nring_all_reduce = dist.all_reduce\n")
+    with opened_runs(ROOT, None) as runs:
+        runs.replay = True
+        for each, count in ((assignment, 1), (without_rules(assignment), 0)):
+            with taken_in(tmp_path, [each], runs) as observer:
+                assert isinstance(observer, Observer) and len(observer.submissions["collectives"].hits) == count
+    assert replace(assignment, forbidden=()) == without_rules(assignment)
