@@ -17,11 +17,10 @@ from grader.records import Assignment
 from grader.release.laws import reached
 from grader.release.leaks import Leak, scan
 from grader.release.notebooks import notebook_of
-from grader.release.secrets import Secrets, collect
+from grader.release.secrets import ALLOWED, Secrets, collect
 from grader.release.texts import render
 from grader.starter import LITTER, build
 
-ALLOWED = Path(__file__).with_name("allowed.yaml")
 STAMP = "release.json"
 MADE_OF_TEMPLATES = {
     "README.md": "README.md.j2",

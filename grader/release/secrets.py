@@ -15,12 +15,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import yaml
+
 from grader.course import Course
 from grader.errors import CourseError
 from grader.observe.seeds import SECRET_FILE, secret_of
 from grader.regions import find, read_header
 from grader.starter import build
 
+ALLOWED = Path(__file__).with_name("allowed.yaml")
 LINE_LEAST = 12  # characters that are left of a line; below that everybody writes the same
 WORDS_LEAST = 2
 HIDDEN_LEAST = 24  # of a hidden test file, whose short lines are what tests are made of
@@ -89,7 +92,7 @@ def collect(course: Course, left_out: dict[str, str], shipped: dict[str, str]) -
     solutions = sorted(path for path in (root / "solutions").rglob("*.py") if path.is_file())
     if not solutions:
         raise CourseError(f"{root} has no solutions/: without them nobody can tell what must not leave.")
-    public = frozenset(_public_lines(course, solutions))
+    public = frozenset(_public_lines(course, solutions)) | frozenset(_open_lines(root, shipped))
     for path in solutions:
         name = path.relative_to(root).as_posix()
         for region in find(path.read_text(encoding="utf-8"), name):
@@ -122,6 +125,15 @@ def _public_lines(course: Course, solutions: Iterable[Path]) -> Iterator[str]:
         inside = {n for region in find(source, path.name) for n in range(region.first_line, region.last_line + 1)}
         yield from (reduced(line) for number, line in enumerate(source.splitlines(), 1) if number not in inside)
     yield from (reduced(line) for each in course.assignments for task in each.tasks for line in task.stub.splitlines())
+
+
+def _open_lines(root: Path, shipped: dict[str, str]) -> Iterator[str]:
+    """What the judge must say as well as the solution: lines of the files that allowed.yaml calls open, of laws only what ships."""
+    for pattern in yaml.safe_load(ALLOWED.read_text(encoding="utf-8"))["open"]:
+        for path in root.glob(pattern):
+            name = path.relative_to(root).as_posix()
+            text = shipped.get(name, "") if name.startswith("tests/") else path.read_text(encoding="utf-8")
+            yield from map(reduced, text.splitlines())
 
 
 def _add_overlay(secrets: Secrets, path: Path, name: str, public: frozenset[str]) -> None:

@@ -98,7 +98,8 @@ def accumulation_s(cluster: Cluster, plan: Plan, num_parameters: float) -> float
 def head_seconds(model: Model, cluster: Cluster, plan: Plan) -> float:
     """Forward of the head and the loss, for one micro-batch; the vocabulary is divided among the tensor-parallel ranks."""
     N, V = plan.micro_batch * model.sequence / plan.cp, model.vocab_size / plan.tp
-    return product_s(cluster, N, model.hidden_size, V) + LOGIT_BYTES * N * V / cluster.memory_bytes_per_s
+    loss_s = LOGIT_BYTES * N * V / cluster.memory_bytes_per_s
+    return loss_s + product_s(cluster, N, model.hidden_size, V)
 
 
 def optimizer_seconds(cluster: Cluster, plan: Plan, num_parameters: float) -> float:

@@ -113,12 +113,12 @@ def played_s(schedule: Schedule, forward_s: Seconds, backward_s: Seconds) -> flo
     """When the last action of a valid schedule ends: `grader.schedules.simulate` without its explanations, and far faster."""
     last = len(forward_s) - 1
     done_s: dict[tuple[str, int, int], float] = {}
-    position, clock_s = [0] * len(schedule), [0.0] * len(schedule)
+    reached, clock_s = [0] * len(schedule), [0.0] * len(schedule)
     left = sum(map(len, schedule))
     while left:
         for rank, actions in enumerate(schedule):
-            while position[rank] < len(actions):
-                action = actions[position[rank]]
+            while reached[rank] < len(actions):
+                action = actions[reached[rank]]
                 kind, stage, micro_batch = action
                 if kind == FORWARD:
                     ready_s = done_s.get((FORWARD, stage - 1, micro_batch)) if stage else 0.0
@@ -129,6 +129,6 @@ def played_s(schedule: Schedule, forward_s: Seconds, backward_s: Seconds) -> flo
                     break
                 end_s = max(clock_s[rank], ready_s) + (forward_s if kind == FORWARD else backward_s)[stage]
                 done_s[action] = clock_s[rank] = end_s
-                position[rank] += 1
+                reached[rank] += 1
                 left -= 1
     return max(clock_s)

@@ -161,7 +161,7 @@ def test_a_save_is_noticed_and_ctrl_c_leaves_nothing(folder: Path) -> None:
         assert watch.wait(timeout=60) == 130
     assert not [one for one in psutil.wait_procs(family, timeout=30)[1] if one.is_running()]
     left = {path.name.split("-")[0] for path in (folder / "run").iterdir()}
-    assert left == {"report.json", "report.html", "junit.xml", "staff.json", "store.sqlite", "given"}
+    assert left == {"report.json", "report.html", "junit.xml", "staff.json", "store.sqlite", "given", "isolation.txt"}
     assert not list(folder.glob("grader-*"))
 
 

@@ -89,13 +89,13 @@ def written(deeds: list[Deed], *, origin_us: float = 5_141_592_653.125, seed: in
 # --- reading ---------------------------------------------------------------------------------------------------------
 def read(trace: Event, *, device: int = 0, top: int = 5, sin: str = "") -> Reading:
     """The answers, by sweeping over beginnings and ends. `sin`: a well-known wrong way, for the messages."""
-    complete = [event for event in trace["traceEvents"] if event.get("ph") == "X"]
-    here = [e for e in complete if e.get("cat") in ON_DEVICE and e["args"].get("device") == device]
+    whole = [e for e in trace["traceEvents"] if e.get("ph") == "X"]
+    here = [e for e in whole if e.get("cat") in ON_DEVICE and e["args"].get("device") == device]
     if not here:
         return Reading(0.0, [], [], 0.0, "none")
     moments = sorted([(e["ts"], 1, i) for i, e in enumerate(here)] + [(e["ts"] + e["dur"], -1, i) for i, e in enumerate(here)],
                      key=lambda moment: (moment[0], -moment[1], moment[2]))  # fmt: skip
-    asked = {e["args"].get("correlation"): e["ts"] for e in complete if e.get("cat") in LAUNCHING and "args" in e}
+    asked = {e["args"].get("correlation"): e["ts"] for e in whole if e.get("cat") in LAUNCHING and "args" in e}
     running, busy_us, gaps, idle_from = 0, 0.0, [], None
     for before, (at, step, index) in zip([None, *moments], moments, strict=False):
         if running:

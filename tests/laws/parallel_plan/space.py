@@ -32,7 +32,8 @@ def broken_rules(model: Model, cluster: Cluster, plan: Plan) -> set[str]:
         broken.add("experts")
     plain = plan.schedule == "1f1b" and plan.chunks == 1
     interleaved = plan.schedule == "interleaved" and plan.chunks > 1 and plan.pp > 1
-    if not plain and not (interleaved and model.num_layers % (plan.pp * plan.chunks) == 0 and plan.num_micro_batches % plan.pp == 0):
+    fits_chunks = model.num_layers % (plan.pp * plan.chunks) == 0 and plan.num_micro_batches % plan.pp == 0
+    if not (plain or (interleaved and fits_chunks)):
         broken.add("schedule")
     if plan.pp > 1 and plan.zero_stage > 1:
         broken.add("sharding")
