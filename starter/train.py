@@ -53,6 +53,10 @@ def process_group(device_kind: str) -> Iterator[tuple[int, int, torch.device]]:
     dist.init_process_group("nccl" if on_gpu else "gloo")
     try:
         yield dist.get_rank(), dist.get_world_size(), device
+        if not on_gpu:
+            # A thread of gloo's that lets go of a tensor needs Python's lock; whoever ends the group waits for it with the lock in hand.
+            # Waiting here, where the lock is free, lets it finish first.
+            dist.barrier()
     finally:
         dist.destroy_process_group()
 
