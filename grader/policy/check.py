@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from grader.policy.everywhere import PATCHED, SETTINGS
+from grader.policy.everywhere import PATCHED, SETTINGS, UNREADABLE
 from grader.policy.names import NewScope, Scope, canonical, names, scope_of, texts
 from grader.records import Assignment, Hit, Rule, Submission
 
@@ -33,10 +33,11 @@ def hits(assignment: Assignment, submission: Submission) -> tuple[Hit, ...]:
 def hits_in(source: str, file: str, rules: Sequence[Rule], permitted: Sequence[Rule] = (), own: set[str] | None = None) -> list[Hit]:
     """The hits of one file. None in what is not Python: importing it says so, with line and caret."""
     try:
-        tree = ast.parse(source)
-        found = list(_Reader(rules, own or set()).read(tree))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        found = list(_Reader(rules, own or set()).read(ast.parse(source)))
+    except (SyntaxError, ValueError):
         return []
+    except (RecursionError, MemoryError):  # Python can run what is nested too deeply to be read: that would hide anything
+        return [Hit(UNREADABLE.id, file, 1, "expressions nested too deeply to be read", UNREADABLE.reason, "")] if rules else []
     lines = source.splitlines()
     unique = {(rule.id, line, name): rule for rule, line, name in found if not _is_permitted(rule, name, permitted)}
     return [

@@ -8,6 +8,7 @@ from __future__ import annotations
 from grader.records import Rule
 
 PATCHED = "patched-library"  # found in assignments rather than by names
+UNREADABLE = Rule("unreadable", (), "What can't be read can't be checked. Hundreds of operators in one expression make a loop.")
 
 EVERYWHERE = (
     Rule(

@@ -115,6 +115,13 @@ def test_what_only_looks_alike_is_left_alone(source: str) -> None:
     assert rules_hit(source) == []
 
 
+@pytest.mark.parametrize("deep", ["+".join(["1"] * 700), "+".join(["1"] * 30_000), "f" + "()" * 700, "-" * 700 + "1"], ids=len)
+def test_nothing_hides_behind_what_is_nested_too_deeply_to_be_read(deep: str) -> None:
+    """Python runs such an expression; a reader that gives up over it must not let all else in the file pass."""
+    assert rules_hit(f"import ctypes\nx = lambda f: {deep}\n") in ([("unreadable", 1)], [("raw-memory", 1)])
+    assert hits_in(f"import ctypes\nx = lambda f: {deep}\n", "rings.py", ()) == []
+
+
 def test_the_course_file_may_except_names_from_a_rule() -> None:
     """`permitted:` lifts a rule for the names it gives and for no others."""
     source = "import os\nos.fork()\nos.kill(1, 2)"

@@ -293,8 +293,8 @@ def judge_heavy(seen: Any) -> None:
     """It came to its end within the memory, with the right gradients: the output is x times all factors."""
     seen.require()
     # Over NCCL Python runs ahead of the device: a send that is only queued still holds its output, and the allocator is the witness.
-    runs_ahead = seen.request.network.transport == "nccl"
-    for rank, actions in enumerate(() if runs_ahead else schedule_of(seen)):
+    counted = [] if seen.request.network.transport == "nccl" else schedule_of(seen)
+    for rank, actions in enumerate(counted):
         # One for each in flight, one for each that a send has not let go yet, and the one that is being made.
         got, allowed = seen.facts(rank)["peak_outputs"], 2 * depth(actions) + 1
         if got > allowed:
