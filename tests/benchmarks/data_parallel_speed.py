@@ -16,6 +16,7 @@ import os
 import statistics
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +34,35 @@ from lm.gpt import GPT, PRESETS
 from lm.measuring import machine
 
 NUM_WARMUP, NUM_TIMED = 8, 20
-SHAPES = (  # name, sequences per GPU, compiled, NCCL channels (None: as NCCL likes)
-    ("eager, one channel", 2, False, 1),
-    ("eager, one channel, 8 sequences", 8, False, 1),
-    ("eager, two channels, 8 sequences", 8, False, 2),
-    ("eager, four channels, 8 sequences", 8, False, 4),
-    ("eager", 8, False, None),
-    ("compiled", 8, True, None),
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is timed: sequences per GPU, whether the model is compiled, and what NCCL is told so that communication shows."""
+
+    name: str
+    sequences: int
+    compiled: bool = False
+    nccl: dict[str, str] = field(default_factory=dict)
+
+
+def channels(num: int) -> dict[str, str]:
+    """NCCL held to so many channels: so many blocks of a kernel move all bytes, and they share their SMs with the arithmetic."""
+    return {"NCCL_MAX_NCHANNELS": str(num), "NCCL_MIN_NCHANNELS": str(num)}
+
+
+THROUGH_THE_HOST = {"NCCL_P2P_DISABLE": "1"}  # by the memory of the host, as between GPUs without NVLink
+SHAPES = (
+    Shape("eager, one channel", 2, nccl=channels(1)),
+    Shape("eager, one channel, 8 sequences", 8, nccl=channels(1)),
+    Shape("eager, two channels, 8 sequences", 8, nccl=channels(2)),
+    Shape("eager, two channels, 5 sequences", 5, nccl=channels(2)),
+    Shape("eager, four channels, 8 sequences", 8, nccl=channels(4)),
+    Shape("eager, four channels, 2 sequences", 2, nccl=channels(4)),
+    Shape("eager, through the host, 8 sequences", 8, nccl=THROUGH_THE_HOST),
+    Shape("eager, through the host, 16 sequences", 16, nccl=THROUGH_THE_HOST),
+    Shape("eager", 8),
+    Shape("compiled", 8, compiled=True),
 )
 
 
@@ -108,19 +131,16 @@ def time_way(way: str, options: argparse.Namespace, sequences: int, compiled: bo
     return statistics.median(steps_ms), checksum
 
 
-def run(rank: int, world_size: int, shape: tuple[str, int, bool, int | None], options: argparse.Namespace, port: int) -> None:
+def run(rank: int, world_size: int, shape: Shape, options: argparse.Namespace, port: int) -> None:
     """One rank: every way of one shape in turn, twice where nothing is compiled; the better median counts, both are kept."""
-    name, sequences, compiled, channels = shape
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    if channels:
-        os.environ.update(NCCL_MAX_NCHANNELS=str(channels), NCCL_MIN_NCHANNELS=str(channels))
+    os.environ.update(shape.nccl, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     torch.cuda.set_device(rank)
     device = torch.device("cuda", rank)
     dist.init_process_group("nccl", rank=rank, world_size=world_size, device_id=device)
-    measured: dict[str, Any] = {"sequences_per_gpu": sequences, "compiled": compiled, "nccl_channels": channels}
+    measured: dict[str, Any] = {"sequences_per_gpu": shape.sequences, "compiled": shape.compiled, "nccl": shape.nccl}
     measured |= {"step_ms": {}, "gradient_norm": {}}
-    for way in [*WAYS] if compiled else [*WAYS, *WAYS]:  # compiling five models is long enough
-        step_ms, checksum = time_way(way, options, sequences, compiled, device)
+    for way in [*WAYS] if shape.compiled else [*WAYS, *WAYS]:  # compiling five models is long enough
+        step_ms, checksum = time_way(way, options, shape.sequences, shape.compiled, device)
         measured["step_ms"].setdefault(way, []).append(round(step_ms, 2))
         measured["gradient_norm"][way] = checksum
         torch.cuda.empty_cache()
@@ -130,7 +150,7 @@ def run(rank: int, world_size: int, shape: tuple[str, int, bool, int | None], op
         measured["reference_over_torch_ddp"] = round(best["reference"] / best["torch_ddp"], 3)
         measured["flat_over_reference"] = round(best["flat"] / best["reference"], 3)
         print(
-            name,
+            shape.name,
             best,
             "reference/torch",
             measured["reference_over_torch_ddp"],
@@ -139,7 +159,7 @@ def run(rank: int, world_size: int, shape: tuple[str, int, bool, int | None], op
             flush=True,
         )
         document = json.loads(options.out.read_text())
-        document["shapes"][name] = measured
+        document["shapes"][shape.name] = measured
         options.out.write_text(json.dumps(document, indent=1) + "\n")
     dist.destroy_process_group()
 
@@ -149,12 +169,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", ".")) / "data_parallel.json")
     parser.add_argument("--preset", choices=sorted(PRESETS), default="gpt2-355m")
-    parser.add_argument("--shapes", nargs="*", default=[shape[0] for shape in SHAPES], help="by name (default: all)")
+    parser.add_argument("--shapes", nargs="*", default=[shape.name for shape in SHAPES], help="by name (default: all)")
     options = parser.parse_args()
     world_size = torch.cuda.device_count()
     header = machine(torch.device("cuda", 0)) | {"num_gpus": world_size, "preset": options.preset, "timed_steps": NUM_TIMED, "shapes": {}}
     options.out.write_text(json.dumps(header, indent=1) + "\n")
-    for number, shape in enumerate(shape for shape in SHAPES if shape[0] in options.shapes):
+    for number, shape in enumerate(shape for shape in SHAPES if shape.name in options.shapes):
         mp.spawn(run, (world_size, shape, options, 29500 + number), nprocs=world_size)
     print("wrote", options.out, datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"))
 
