@@ -3,8 +3,8 @@
     python tests/benchmarks/tensor_parallel_speed.py --out tensor_parallel.json
     python tests/benchmarks/tensor_parallel_speed.py --device cpu --preset tiny --sequences 2 --timed 2 --out tiny.json
 
-Both ways start from the same weights and see the same tokens; loss and gradient norms of the first step are written beside
-the times, where those of all ways must agree. `alone` is the whole model on one rank, for the same tokens.
+Both ways start from the same weights and see the same tokens; beside the times stand the first step's loss and how far any parameter's
+gradient norm is from that of the whole model, relatively: what all ways must agree on. `alone` is the whole model on one rank, for the same tokens.
 """
 
 from __future__ import annotations
@@ -182,6 +182,10 @@ def run(rank: int, world_size: int, options: argparse.Namespace) -> None:
         measured.setdefault(way, []).append(measure(way, options, device))
         dist.barrier()
     if rank == 0:
+        whole = measured["alone"][0]["gradient_norms"]
+        for found in (found for each in measured.values() for found in each):
+            norms = found.pop("gradient_norms")
+            found["largest_norm_difference"] = max(abs(norms[name] / whole[name] - 1) for name in whole if whole[name])
         best = {way: max(found["tokens_per_s"] for found in each) for way, each in measured.items()}
         document = machine(device) | {
             "world_size": world_size, "preset": options.preset, "sequences": options.sequences, "timed_steps": options.timed,
