@@ -77,6 +77,16 @@ def describe(x_BHTD: torch.Tensor, num_rows: int) -> TensorDescriptor:
     return TensorDescriptor(x_BHTD, list(x_BHTD.shape), list(x_BHTD.stride()), [1, 1, num_rows, triton.next_power_of_2(x_BHTD.shape[-1])])
 
 
+def rows_describable(x_BHT: torch.Tensor) -> torch.Tensor:
+    """`x`, one float32 number per query, as (B H, T'), contiguous; T' is T rounded up to 4, since strides count in 16 bytes. 0 beyond T."""
+    return torch.nn.functional.pad(x_BHT.flatten(0, 1), (0, -x_BHT.shape[2] % 4)).contiguous()
+
+
+def describe_rows(x_RT: torch.Tensor, num_columns: int, block: int) -> TensorDescriptor:
+    """A descriptor of the first `num_columns` of each row: `desc.load([row, first_column])`, of shape [1, block], 0 outside."""
+    return TensorDescriptor(x_RT, [x_RT.shape[0], num_columns], list(x_RT.stride()), [1, block])
+
+
 def heads_in_l2(k_BGSD: torch.Tensor, l2_bytes: int = 16 << 20) -> int:
     """How many heads' keys and values stay in the L2 cache together."""
     return max(1, l2_bytes // (2 * k_BGSD.shape[2] * k_BGSD.shape[3] * k_BGSD.element_size()))
@@ -301,10 +311,10 @@ def flash_attention_forward(
 @jit
 def backward_q_kernel(
     q_desc, k_desc, v_desc, o_desc, do_desc, dq_desc, lse_ptr, delta_ptr,
-    num_heads, num_sharing, num_queries, num_keys, scale, heads_together,
+    num_heads, num_sharing, num_queries, num_keys, stride_rows, scale, heads_together,
     CAUSAL: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr, NUM_STAGES: tl.constexpr,
 ):  # fmt: skip
-    """dq of one block of queries of one head, and delta = rowsum(do · o), which the other kernel reads; both (B, H, T)."""
+    """dq of one block of queries of one head, and delta = rowsum(do · o), which the other kernel reads. lse_ptr and delta_ptr: (B H, T)."""
     # region solution backward_q_kernel
     num_blocks = tl.cdiv(num_queries, BLOCK_Q)
     head, place = my_head_and_place(num_blocks, tl.num_programs(0) // num_blocks, heads_together)
@@ -320,7 +330,7 @@ def backward_q_kernel(
     do = do_desc.load([b, h, first_q, 0]).reshape(BLOCK_Q, BLOCK_D)
     o = o_desc.load([b, h, first_q, 0]).reshape(BLOCK_Q, BLOCK_D)
     delta = tl.sum(o.to(tl.float32) * do.to(tl.float32), 1)
-    rows = head * num_queries + offs_q
+    rows = head * stride_rows + offs_q
     tl.store(delta_ptr + rows, delta, mask=offs_q < num_queries)
     log2_lse = tl.load(lse_ptr + rows, mask=offs_q < num_queries, other=0.0) * 1.4426950408889634
     log2_scale = scale * 1.4426950408889634
@@ -342,7 +352,7 @@ def backward_q_kernel(
 
 @jit
 def backward_kv_kernel(
-    q_desc, k_desc, v_desc, do_desc, dk_desc, dv_desc, lse_ptr, delta_ptr,
+    q_desc, k_desc, v_desc, do_desc, dk_desc, dv_desc, lse_desc, delta_desc,
     num_kv_heads, num_sharing, num_queries, num_keys, scale, heads_together,
     CAUSAL: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr, NUM_STAGES: tl.constexpr,
 ):  # fmt: skip
@@ -365,19 +375,20 @@ def backward_kv_kernel(
     # One program owns its keys: nobody else adds to dk and dv, so no atomics, and the same bits in every run.
     for shared_by in range(num_sharing):
         h = g * num_sharing + shared_by
-        rows_ptr_offset = (b * num_kv_heads * num_sharing + h) * num_queries
+        row = b * num_kv_heads * num_sharing + h
         for first_q in tl.range(start_q, num_queries, BLOCK_Q, num_stages=NUM_STAGES):
-            offs_q = first_q + tl.arange(0, BLOCK_Q)
             q = q_desc.load([b, h, first_q, 0]).reshape(BLOCK_Q, BLOCK_D)
             do = do_desc.load([b, h, first_q, 0]).reshape(BLOCK_Q, BLOCK_D)
-            lse = tl.load(lse_ptr + rows_ptr_offset + offs_q, mask=offs_q < num_queries, other=float("inf"))  # beyond the end: p = 0
-            delta = tl.load(delta_ptr + rows_ptr_offset + offs_q, mask=offs_q < num_queries, other=0.0)
-            # Scores are held transposed, keys down and queries across: pT and dsT then enter the next products as they are. What keys
-            # beyond the end contribute stays in rows that are never stored.
+            # By descriptors too: they arrive with the tiles, where pointers would take registers that the loop has not got.
+            lse = lse_desc.load([row, first_q]).reshape(BLOCK_Q)
+            delta = delta_desc.load([row, first_q]).reshape(BLOCK_Q)
+            # Scores are held transposed, keys down and queries across: pT and dsT then enter the next products as they are. Queries beyond
+            # the end are all zeros, q, do, lse and delta, and add nothing; what keys beyond the end add stays in rows that are never stored.
             sT = tl.dot(k, q.T, input_precision="ieee")
             pT = tl.exp2(sT * log2_scale - (lse * 1.4426950408889634)[None, :])
             if CAUSAL:  # noqa: SIM102 - this `if` is decided when the kernel is compiled, the next one when it runs
                 if first_k + BLOCK_K > first_q + 1 + num_keys - num_queries:  # the block's first query doesn't see all of these keys
+                    offs_q = first_q + tl.arange(0, BLOCK_Q)
                     pT = tl.where(offs_k[:, None] <= offs_q[None, :] + num_keys - num_queries, pT, 0.0)
             dv = tl.dot(pT.to(do.dtype), do, dv, input_precision="ieee")
             dpT = tl.dot(v, do.T, input_precision="ieee")
@@ -406,7 +417,7 @@ def flash_attention_backward(
     batch, num_heads, num_queries, head_dim = q_BHTD.shape
     q, k, v, o, do = (describable(x) for x in (q_BHTD, k_BGSD, v_BGSD, o_BHTD, do_BHTD))
     dq, dk, dv = (torch.empty(x.shape, dtype=x.dtype, device=x.device) for x in (q, k, v))
-    lse = lse_BHT.contiguous()
+    lse = rows_describable(lse_BHT)
     delta = torch.empty_like(lse)
     num_sharing = num_heads // k.shape[1]
     scale = head_dim**-0.5 if scale is None else scale
@@ -415,13 +426,14 @@ def flash_attention_backward(
     by_q, by_k = (lambda x: describe(x, tiles.block_q)), (lambda x: describe(x, tiles.block_k))
     backward_q_kernel[(batch * num_heads * triton.cdiv(num_queries, tiles.block_q),)](
         by_q(q), by_k(k), by_k(v), by_q(o), by_q(do), by_q(dq), lse, delta,
-        num_heads, num_sharing, num_queries, k.shape[2], scale, heads_in_l2(k), CAUSAL=causal, **launch_options(tiles, head_dim),
+        num_heads, num_sharing, num_queries, k.shape[2], lse.stride(0), scale, heads_in_l2(k),
+        CAUSAL=causal, **launch_options(tiles, head_dim),
     )  # fmt: skip
 
     # The second kernel reads the delta of every row, so it starts when the first has ended.
     tiles = tiling_for("backward_kv", q, block_q, block_k)
     backward_kv_kernel[(batch * k.shape[1] * triton.cdiv(k.shape[2], tiles.block_k),)](
-        by_q(q), by_k(k), by_k(v), by_q(do), by_k(dk), by_k(dv), lse, delta,
+        by_q(q), by_k(k), by_k(v), by_q(do), by_k(dk), by_k(dv), *(describe_rows(x, num_queries, tiles.block_q) for x in (lse, delta)),
         k.shape[1], num_sharing, num_queries, k.shape[2], scale, heads_in_l2(q), CAUSAL=causal, **launch_options(tiles, head_dim),
     )  # fmt: skip
     return dq, dk, dv
