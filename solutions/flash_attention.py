@@ -382,8 +382,8 @@ def backward_kv_kernel(
             # By descriptors too: they arrive with the tiles, where pointers would take registers that the loop has not got.
             lse = lse_desc.load([row, first_q]).reshape(BLOCK_Q)
             delta = delta_desc.load([row, first_q]).reshape(BLOCK_Q)
-            # Scores are held transposed, keys down and queries across: pT and dsT then enter the next products as they are. Queries beyond
-            # the end are all zeros, q, do, lse and delta, and add nothing; what keys beyond the end add stays in rows that are never stored.
+            # Scores are held transposed, keys down and queries across: pT and dsT then enter the next products as they are. Queries
+            # beyond the end are zeros throughout and add nothing; what keys beyond the end add stays in rows that are never stored.
             sT = tl.dot(k, q.T, input_precision="ieee")
             pT = tl.exp2(sT * log2_scale - (lse * 1.4426950408889634)[None, :])
             if CAUSAL:  # noqa: SIM102 - this `if` is decided when the kernel is compiled, the next one when it runs

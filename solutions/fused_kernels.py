@@ -43,8 +43,11 @@ def warps_for(block: int) -> int:
 
 # --- task rms_norm ---------------------------------------------------------------------------------------------------
 @jit
-def rms_norm_forward_kernel(x_ptr, weight_ptr, y_ptr, rstd_ptr, stride_x, dim, eps, BLOCK_D: tl.constexpr):
-    """y and rstd = 1 / sqrt(mean(x²) + eps) of one row. y_ptr is contiguous (N, D), rstd_ptr (N,)."""
+def rms_norm_forward_kernel(x_ptr, weight_ptr, y_ptr, rstd_ptr, stride_x: tl.constexpr, dim: tl.constexpr, eps, BLOCK_D: tl.constexpr):
+    """y and rstd = 1 / sqrt(mean(x²) + eps) of one row. y_ptr is contiguous (N, D), rstd_ptr (N,).
+
+    Stride and dim are constants to the compiler: it sees what divides them, and moves 16 bytes at a time also where that is only 8.
+    """
     # region solution rms_norm_forward_kernel
     row = tl.program_id(0).to(tl.int64)  # N · D may be more than 2**31
     offs_d = tl.arange(0, BLOCK_D)
@@ -60,28 +63,35 @@ def rms_norm_forward_kernel(x_ptr, weight_ptr, y_ptr, rstd_ptr, stride_x, dim, e
 
 @jit
 def rms_norm_backward_kernel(
-    dy_ptr, x_ptr, weight_ptr, rstd_ptr, dx_ptr, partial_ptr, stride_dy, stride_x, num_rows, dim, BLOCK_D: tl.constexpr
-):
-    """dx of every P-th row, and this program's part of the weight gradient. dx_ptr is contiguous (N, D), partial_ptr (P, D) float32."""
+    dy_ptr, x_ptr, weight_ptr, rstd_ptr, dx_ptr, partial_ptr, stride_dy: tl.constexpr, stride_x: tl.constexpr, num_rows, dim: tl.constexpr,
+    BLOCK_D: tl.constexpr, BLOCK_N: tl.constexpr = 1,
+):  # fmt: skip
+    """dx of every P-th tile of rows, and this program's part of dweight. dx_ptr is contiguous (N, D), partial_ptr (P, D) float32."""
     # region solution rms_norm_backward_kernel
-    first = tl.program_id(0).to(tl.int64)
-    offs_d = tl.arange(0, BLOCK_D)
-    mask = offs_d < dim
-    weight = tl.load(weight_ptr + offs_d, mask=mask, other=0.0).to(tl.float32)
-    dweight = tl.zeros([BLOCK_D], tl.float32)
-    for place in range(0, tl.cdiv(num_rows - first, tl.num_programs(0))):
-        row = first + place * tl.num_programs(0)  # 64 bits, as `first` has
-        x = tl.load(x_ptr + row * stride_x + offs_d, mask=mask, other=0.0).to(tl.float32)
-        dy = tl.load(dy_ptr + row * stride_dy + offs_d, mask=mask, other=0.0).to(tl.float32)
-        rstd = tl.load(rstd_ptr + row)
+    offs_d = tl.arange(0, BLOCK_D)[None, :]
+    in_row = offs_d < dim
+    weight = tl.load(weight_ptr + offs_d, mask=in_row, other=0.0).to(tl.float32)
+    dweight = tl.zeros([BLOCK_N, BLOCK_D], tl.float32)
+    first = tl.program_id(0).to(tl.int64) * BLOCK_N
+    step = tl.num_programs(0) * BLOCK_N
+    rows = first + tl.arange(0, BLOCK_N)[:, None]  # 64 bits, as `first` has
+    # A tile is asked for before the one ahead of it is worked on: memory has something to do while the sums are taken.
+    next_x = tl.load(x_ptr + rows * stride_x + offs_d, mask=in_row & (rows < num_rows), other=0.0)
+    next_dy = tl.load(dy_ptr + rows * stride_dy + offs_d, mask=in_row & (rows < num_rows), other=0.0)
+    for _ in range(0, tl.cdiv(num_rows - first, step)):
+        x, dy, mask, here = next_x.to(tl.float32), next_dy.to(tl.float32), in_row & (rows < num_rows), rows
+        rows += step
+        next_x = tl.load(x_ptr + rows * stride_x + offs_d, mask=in_row & (rows < num_rows), other=0.0)
+        next_dy = tl.load(dy_ptr + rows * stride_dy + offs_d, mask=in_row & (rows < num_rows), other=0.0)
+        rstd = tl.load(rstd_ptr + here, mask=here < num_rows, other=0.0)
         x_hat = x * rstd
         dx_hat = dy * weight
         # rstd depends on the whole row: that takes away the part of the gradient that points along x.
-        along = tl.sum(dx_hat * x_hat, 0) / dim
-        tl.store(dx_ptr + row * dim + offs_d, (rstd * (dx_hat - x_hat * along)).to(dx_ptr.dtype.element_ty), mask=mask)
+        along = tl.sum(dx_hat * x_hat, 1)[:, None] / dim
+        tl.store(dx_ptr + here * dim + offs_d, (rstd * (dx_hat - x_hat * along)).to(dx_ptr.dtype.element_ty), mask=mask)
         dweight += dy * x_hat
     # Every program owns a row of partial sums: nobody adds to what another one writes.
-    tl.store(partial_ptr + first * dim + offs_d, dweight, mask=mask)
+    tl.store(partial_ptr + tl.program_id(0) * dim + offs_d, tl.sum(dweight, 0)[None, :], mask=in_row)
     # endregion
 
 
@@ -98,7 +108,7 @@ class RmsNormFunction(torch.autograd.Function):
         rstd_N = torch.empty(num_rows, dtype=torch.float32, device=x.device)
         block = triton.next_power_of_2(dim)
         rms_norm_forward_kernel[(num_rows,)](
-            x_ND, weight.contiguous(), y_ND, rstd_N, x_ND.stride(0), dim, eps, BLOCK_D=block, num_warps=warps_for(block)
+            x_ND, weight.contiguous(), y_ND, rstd_N, x_ND.stride(0), dim, eps, BLOCK_D=block, num_warps=min(8, warps_for(block))
         )
         ctx.save_for_backward(x, weight, rstd_N)
         return y_ND.view(x.shape)
@@ -112,12 +122,13 @@ class RmsNormFunction(torch.autograd.Function):
         x_ND, dy_ND = rows_of(x), rows_of(dy)
         num_rows, dim = x_ND.shape
         dx_ND = torch.empty((num_rows, dim), dtype=x.dtype, device=x.device)
-        num_programs = num_programs_for(num_rows, x.device)
+        # Few programs with much in flight each, two on a processor: they leave the fewest partial sums, and were the fastest.
+        num_programs = num_programs_for(num_rows, x.device, 4)
         partial_PD = torch.empty((num_programs, dim), dtype=torch.float32, device=x.device)
         block = triton.next_power_of_2(dim)
         rms_norm_backward_kernel[(num_programs,)](
             dy_ND, x_ND, weight.contiguous(), rstd_N, dx_ND, partial_PD, dy_ND.stride(0), x_ND.stride(0), num_rows, dim,
-            BLOCK_D=block, num_warps=warps_for(block),
+            BLOCK_D=block, BLOCK_N=max(1, TILE_ELEMENTS // block), num_warps=4 if block * x.element_size() <= 16384 else 16,
         )  # fmt: skip
         return dx_ND.view(x.shape), partial_PD.sum(0).to(weight.dtype), None
         # endregion
@@ -197,8 +208,8 @@ class BiasGeluFunction(torch.autograd.Function):
         x_ND, dy_ND = rows_of(x), rows_of(dy)
         num_rows, dim = x_ND.shape
         dx_ND = torch.empty((num_rows, dim), dtype=x.dtype, device=x.device)
-        block_d = min(256, triton.next_power_of_2(dim))
-        block_n = max(1, min(8, TILE_ELEMENTS // block_d))
+        block_d = min(1024, triton.next_power_of_2(dim))
+        block_n = max(1, min(8, TILE_ELEMENTS // 2 // block_d))
         num_programs = num_programs_for(num_rows, x.device, triton.cdiv(dim, block_d))
         partial_PD = torch.empty((num_programs, dim), dtype=torch.float32, device=x.device)
         bias_gelu_backward_kernel[(num_programs, triton.cdiv(dim, block_d))](

@@ -77,6 +77,16 @@ def describe(x_BHTD: torch.Tensor, num_rows: int) -> TensorDescriptor:
     return TensorDescriptor(x_BHTD, list(x_BHTD.shape), list(x_BHTD.stride()), [1, 1, num_rows, triton.next_power_of_2(x_BHTD.shape[-1])])
 
 
+def rows_describable(x_BHT: torch.Tensor) -> torch.Tensor:
+    """`x`, one float32 number per query, as (B H, T'), contiguous; T' is T rounded up to 4, since strides count in 16 bytes. 0 beyond T."""
+    return torch.nn.functional.pad(x_BHT.flatten(0, 1), (0, -x_BHT.shape[2] % 4)).contiguous()
+
+
+def describe_rows(x_RT: torch.Tensor, num_columns: int, block: int) -> TensorDescriptor:
+    """A descriptor of the first `num_columns` of each row: `desc.load([row, first_column])`, of shape [1, block], 0 outside."""
+    return TensorDescriptor(x_RT, [x_RT.shape[0], num_columns], list(x_RT.stride()), [1, block])
+
+
 def heads_in_l2(k_BGSD: torch.Tensor, l2_bytes: int = 16 << 20) -> int:
     """How many heads' keys and values stay in the L2 cache together."""
     return max(1, l2_bytes // (2 * k_BGSD.shape[2] * k_BGSD.shape[3] * k_BGSD.element_size()))
@@ -181,16 +191,16 @@ def flash_attention_forward(
 @jit
 def backward_q_kernel(
     q_desc, k_desc, v_desc, o_desc, do_desc, dq_desc, lse_ptr, delta_ptr,
-    num_heads, num_sharing, num_queries, num_keys, scale, heads_together,
+    num_heads, num_sharing, num_queries, num_keys, stride_rows, scale, heads_together,
     CAUSAL: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr, NUM_STAGES: tl.constexpr,
 ):  # fmt: skip
-    """dq of one block of queries of one head, and delta = rowsum(do · o), which the other kernel reads; both (B, H, T)."""
+    """dq of one block of queries of one head, and delta = rowsum(do · o), which the other kernel reads. lse_ptr and delta_ptr: (B H, T)."""
     raise NotImplementedError("flash_attention, task backward: see section 9 of the handout")
 
 
 @jit
 def backward_kv_kernel(
-    q_desc, k_desc, v_desc, do_desc, dk_desc, dv_desc, lse_ptr, delta_ptr,
+    q_desc, k_desc, v_desc, do_desc, dk_desc, dv_desc, lse_desc, delta_desc,
     num_kv_heads, num_sharing, num_queries, num_keys, scale, heads_together,
     CAUSAL: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr, NUM_STAGES: tl.constexpr,
 ):  # fmt: skip

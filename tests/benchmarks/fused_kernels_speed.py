@@ -34,9 +34,12 @@ WARMUP_MS, REPEAT_MS = 15, 60
 TIMED = (
     ("rms_norm", (32768, 4096), 2, 3),
     ("rms_norm", (16384, 5000), 2, 3),
+    ("rms_norm", (16384, 5120), 2, 3),
+    ("rms_norm", (32768, 1600), 2, 3),
     ("bias_gelu", (16384, 16384), 2, 3),
     ("cross_entropy", (8192, 128256), 1, 2),
-    ("cross_entropy", (16384, 50257), 1, 2),
+    ("cross_entropy", (16384, 50257), 1, 2),  # GPT-2's: every other row begins where no wider load may
+    ("cross_entropy", (16384, 50304), 1, 2),  # the same, padded to a multiple of 64
 )
 CHECKED = {
     "rms_norm": ((300, 1000), (7, 16384), (5, 3), (0, 64)),
