@@ -79,7 +79,8 @@ def describe(x_BHTD: torch.Tensor, num_rows: int) -> TensorDescriptor:
 
 def rows_describable(x_BHT: torch.Tensor) -> torch.Tensor:
     """`x`, one float32 number per query, as (B H, T'), contiguous; T' is T rounded up to 4, since strides count in 16 bytes. 0 beyond T."""
-    return torch.nn.functional.pad(x_BHT.flatten(0, 1), (0, -x_BHT.shape[2] % 4)).contiguous()
+    x_RT = x_BHT.flatten(0, 1).contiguous()
+    return x_RT if x_RT.shape[1] % 4 == 0 else torch.nn.functional.pad(x_RT, (0, -x_RT.shape[1] % 4))
 
 
 def describe_rows(x_RT: torch.Tensor, num_columns: int, block: int) -> TensorDescriptor:

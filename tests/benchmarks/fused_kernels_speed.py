@@ -32,10 +32,10 @@ from lm.measuring import machine
 WARMUP_MS, REPEAT_MS = 15, 60
 # operation, shape, tensors of x's size that forward and backward must move
 TIMED = (
-    ("rms_norm", (32768, 4096), 2, 3),
-    ("rms_norm", (16384, 5000), 2, 3),
-    ("rms_norm", (16384, 5120), 2, 3),
-    ("rms_norm", (32768, 1600), 2, 3),
+    ("rms_norm", (65536, 4096), 2, 3),  # 0.5 GB each: a backward must take longer than the host needs to begin it
+    ("rms_norm", (65536, 5000), 2, 3),
+    ("rms_norm", (65536, 5120), 2, 3),
+    ("rms_norm", (131072, 1600), 2, 3),
     ("bias_gelu", (16384, 16384), 2, 3),
     ("cross_entropy", (8192, 128256), 1, 2),
     ("cross_entropy", (16384, 50257), 1, 2),  # GPT-2's: every other row begins where no wider load may
