@@ -26,7 +26,7 @@ class Store:
     """Requests and outcomes by key. Several processes may share the file, and several threads the store."""
 
     def __init__(self, path: Path, *, forgets: bool = True) -> None:
-        """Open the store at `path`, or begin one; `forgets=False` keeps every submission's: a class has hundreds. MachineError if it can't."""
+        """Open the store at `path`, or begin one. `forgets=False` keeps what all submissions showed. MachineError if it can't be opened."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path, self._turn, self._forgets = path, threading.Lock(), forgets
         try:
@@ -78,15 +78,15 @@ class Store:
             raise MachineError(f"{self.path} can't be written: {broken}; is the disk full?") from broken
 
     def absorb(self, path: Path) -> None:
-        """Take over all that the store at `path` holds, and remove that store."""
+        """Take over all that the store at `path` holds; that one is left empty."""
         try:
             with self._turn:
                 self._database.execute("attach ? as other", (str(path),))
                 self._database.execute("insert or ignore into observations select * from other.observations")
+                self._database.execute("delete from other.observations")  # committed later than the other file, so never lost
                 self._database.execute("detach other")
         except sqlite3.Error as broken:
             raise MachineError(f"{path} can't be taken into {self.path}: {broken}; is the disk full?") from broken
-        path.unlink()
 
     def close(self) -> None:
         """Forget all but the submissions of each assignment that were used last, where it may, and close."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,7 +29,7 @@ LOCK = ".lock"
 class Crew(Protocol):
     """Carries works out, here or elsewhere."""
 
-    def carry_out(self, works: Iterable[Work]) -> Iterator[Ended]:
+    def carry_out(self, works: Iterable[Work]) -> Generator[Ended]:
         """How each ended, as it ends; each work once, retried where that may help. Closing the generator ends whatever still runs."""
         ...
 
@@ -69,7 +69,8 @@ def grade_class(
     entries, remarks = call(found, roster)
     for sentence in (remarks := [f"{len(found.hand_ins)} hand-ins, layout {found.layout}.", *remarks]):
         remark(sentence)
-    (out / REPORTS).mkdir(parents=True, exist_ok=True)
+    out.mkdir(mode=0o700, parents=True, exist_ok=True)  # what becomes of a class is nobody else's business on this machine
+    (out / REPORTS).mkdir(exist_ok=True)
     with _alone_in(out), closing(Ledger(out)) as ledger:
         desk = _Desk(ledger, Tally(len(entries)), told, {row.student: row for row in ledger.rows()})
         _require_same_assignments(desk.earlier.values(), assignments, out)
@@ -133,21 +134,26 @@ class _Desk:
         return is_course_wrong
 
     def _write(self, rows: list[Row]) -> None:
-        """Put rows into the ledger. A mark of the same files stands until there is another: a failing regrade takes nothing away."""
-        for number, row in enumerate(rows):
-            before = self.earlier.get(row.student)
-            if row.state == "machine" and before is not None and before.state == "marked" and before.submission == row.submission:
-                rows[number] = replace(before, sentence=f"Could not be graded again, the earlier mark stands: {row.sentence}")
-        self.ledger.put(rows)
+        """Put rows into the ledger, and tell of them."""
+        rows = [self._after(self.earlier.get(row.student), row) for row in rows]
+        self.ledger.put(row for row in rows if row != self.earlier.get(row.student))
         for row in rows:
             self.tally.known(row)
             self.told(row, self.tally)
 
+    @staticmethod
+    def _after(before: Row | None, row: Row) -> Row:
+        """The row to keep. A mark of the same files stands until there is another: a failing regrade takes nothing away."""
+        if before is None or before.state != "marked" or before.submission != row.submission:
+            return row
+        if row.state == "machine":
+            return replace(before, sentence=f"Could not be graded again, the earlier mark stands: {row.sentence}")
+        return replace(row, attempts=before.attempts) if before.report == row.report else row
+
 
 def _filled(row: Row, ended: Ended) -> Row:
-    attempts = ended.attempts if ended.state == "machine" or ended.attempts > 1 else 1
     row = replace(row, state=ended.state, sentence=ended.sentence, marks=ended.marks, provisional=ended.provisional,
-                  attempts=attempts, wall_s=ended.wall_s)  # fmt: skip
+                  attempts=ended.attempts, wall_s=ended.wall_s)  # fmt: skip
     return row if ended.state == "marked" else replace(row, report="")
 
 
@@ -155,8 +161,8 @@ def _require_same_assignments(rows: Iterable[Row], assignments: Sequence[Assignm
     """UsageError if marks of other assignments would be written over."""
     others = sorted({name for row in rows for name in row.marks} - {each.name for each in assignments})
     if others:
-        raise UsageError(f"{out / LEDGER_NAME} has marks of {', '.join(others)}, which are not asked for: name them too (-a), or grade into "
-                         "another folder.")  # fmt: skip
+        seen = f"{out / LEDGER_NAME} has marks of {', '.join(others)}, which are not asked for"
+        raise UsageError(f"{seen}: name them too (-a), or grade into another folder.")
 
 
 @contextmanager

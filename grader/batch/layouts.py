@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -159,7 +160,9 @@ def _common_slug(names: list[str], folder: Path) -> str:
     """What all clones' names begin with, up to a dash; of a single clone, what its folder `<assignment>-submissions` says."""
     if folder.name.endswith("-submissions") and all(name.startswith(slug := folder.name.removesuffix("submissions")) for name in names):
         return slug
-    return os.path.commonprefix(names).rpartition("-")[0] + "-" if len(names) > 1 and "-" in os.path.commonprefix(names) else ""
+    words = [name.split("-") for name in names]
+    common = itertools.takewhile(lambda each: len(set(each)) == 1, zip(*(each[:-1] for each in words), strict=False))
+    return "".join(f"{each[0]}-" for each in common) if len(words) > 1 else ""
 
 
 # --- one thing for each student --------------------------------------------------------------------------------------

@@ -7,10 +7,11 @@ import multiprocessing
 import os
 import shutil
 import signal
+import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -31,8 +32,9 @@ class LocalCrew:
     job: Job
     num_hands: int
     limit_s: float  # a grading that takes longer is taken for stuck
+    num_attempts: int = NUM_ATTEMPTS
 
-    def carry_out(self, works: Iterable[Work]) -> Iterator[Ended]:
+    def carry_out(self, works: Iterable[Work]) -> Generator[Ended]:
         """How each work ended, as it ends. Closing the generator ends the processes."""
         waiting = deque((work, 1) for work in works)
         hands: list[Hand] = []
@@ -49,7 +51,7 @@ class LocalCrew:
                     work, ended = hand.take(self.limit_s)
                     if ended.state == "machine":
                         hand.kill()  # the next try is in a process that knows nothing of this one
-                    if ended.state == "machine" and not ended.is_course and ended.attempts < NUM_ATTEMPTS:
+                    if ended.state == "machine" and not ended.is_course and ended.attempts < self.num_attempts:
                         waiting.append((work, ended.attempts + 1))
                     else:
                         yield ended
@@ -98,7 +100,7 @@ class Hand:
             status = self._process.exitcode
             how = signal.Signals(-status).name if status is not None and status < 0 else f"exit code {status}"
             ended = Ended(work.key, "machine", f"the process that graded it died ({how})")
-        return work, replace(ended, attempts=self._attempt)
+        return work, replace(ended, attempts=self._attempt, host=socket.gethostname())
 
     def is_fit(self) -> bool:
         """Whether it can be given another work; one that has done its share is ended."""
@@ -131,10 +133,11 @@ def _ready(hands: list[Hand], limit_s: float) -> list[Hand]:
 # --- in the process --------------------------------------------------------------------------------------------------
 def _serve(job: Job, line: Connection) -> None:
     """Grade what comes over `line` until it ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all of a terminal; whoever began this process ends it
+    for warning in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2):  # a terminal or Slurm warns all: whoever began this process ends it
+        signal.signal(warning, lambda *_: None)  # not SIG_IGN, which ranks would inherit
     threading.Thread(target=_end_with_parent, daemon=True).start()
     course, assignments = job.course()
-    with opened_runs(course.root, Path(job.out), forgets=False) as runs, contextlib.suppress(EOFError):
+    with opened_runs(course.root, Path(job.out) if job.shares_store else None, forgets=False) as runs, contextlib.suppress(EOFError):
         runs_for_students(runs)
         while True:
             line.send(carry_out(job, course, assignments, line.recv(), runs))

@@ -22,7 +22,8 @@ def call(found: Found, roster: Roster | None) -> tuple[list[Entry], list[str]]:
 
     Without a roster students are who the platform says they are. Whoever is not on the roster is graded all the same.
     """
-    remarks = [*(roster.remarks if roster else ()), *(f"{name} is no part of a {found.layout} download: not graded." for name in found.ignored)]
+    remarks = list(roster.remarks if roster else ())
+    remarks += [f"{name} is no part of a {found.layout} download: not graded." for name in found.ignored]
     by_student: dict[str, tuple[Person, list[HandIn]]] = {}
     taken = {person.id for person in roster.people} if roster else set()
     for hand_in in found.hand_ins:

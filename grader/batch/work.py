@@ -11,6 +11,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,8 +26,9 @@ from grader.observe.seeds import secret_of
 from grader.pipeline import environment, grade
 from grader.records import Assignment, Report, canonical, digest
 from grader.report.files import write_all
+from grader.store import Store
 
-REPORTS = "reports"  # in the folder of a batch
+REPORTS, LEFT = "reports", "left"  # in the folder of a batch: reports, and what processes elsewhere leave for the one that writes rows
 CALLED = "what was handed in"  # in reports, which must not name somebody else who handed in the same
 
 
@@ -38,6 +40,7 @@ class Job:
     assignments: tuple[str, ...]
     out: str
     judged_by: str
+    shares_store: bool = True  # observations go to the batch's store; False: each process has its own, and leaves them to be collected
 
     def course(self) -> tuple[Course, tuple[Assignment, ...]]:
         """The course and the assignments that are graded."""
@@ -67,7 +70,7 @@ class Ended:
     wall_s: float = 0.0
     attempts: int = 1
     is_course: bool = False  # the failure is the course's: another try would end the same
-    host: str = ""
+    host: str = ""  # the machine that tried
 
 
 def judged_by(course: Course, assignments: Sequence[Assignment]) -> str:
@@ -113,14 +116,20 @@ def carry_out(job: Job, course: Course, assignments: Sequence[Assignment], work:
             raise MachineError("the files were changed while they were graded")
         ended = _summed(work.key, report)
         if ended.state == "marked":
+            if not job.shares_store:
+                _leave_observations(runs.store, Path(job.out) / LEFT / f"{work.key}.sqlite")
             _keep(report, folder_of(Path(job.out), work.key))
         return ended
     except CourseError as error:
-        return Ended(work.key, "machine", f"The course is wrong: {error}", is_course=True, host=socket.gethostname())
+        return _failed(work.key, f"The course is wrong: {error}", is_course=True)
     except (MachineError, UsageError) as error:  # it could be looked into a moment ago
-        return Ended(work.key, "machine", str(error), host=socket.gethostname())
+        return _failed(work.key, str(error))
     except Exception as error:  # ours: it must not stop the other three hundred
-        return Ended(work.key, "machine", f"The grader is at fault: {type(error).__name__}: {error}", host=socket.gethostname())
+        return _failed(work.key, f"The grader is at fault: {type(error).__name__}: {error}")
+
+
+def _failed(key: str, sentence: str, *, is_course: bool = False) -> Ended:
+    return Ended(key, "machine", sentence, is_course=is_course)
 
 
 def runs_for_students(runs: Runs) -> Runs:
@@ -135,7 +144,7 @@ def _summed(key: str, report: Report) -> Ended:
     blames = {case.outcome: case.message.seen if case.message else "" for law in laws for case in law.cases}
     for outcome in ("course_error", "machine_error"):
         if outcome in blames:
-            return Ended(key, "machine", blames[outcome], wall_s=report.wall_s, is_course=outcome == "course_error", host=socket.gethostname())
+            return _failed(key, blames[outcome], is_course=outcome == "course_error")
     marks = {each.name: (each.earned, each.possible) for each in report.assignments}
     return Ended(key, "marked", "", marks, report.provisional, report.submission, report.wall_s)
 
@@ -154,6 +163,19 @@ def _keep(report: Report, folder: Path) -> None:
         shutil.rmtree(draft, ignore_errors=True)
         if not folder.is_dir():  # else somebody has written the same report meanwhile
             raise MachineError(f"{folder} can't be written: {error.strerror}") from error
+
+
+def _leave_observations(store: Store, place: Path) -> None:
+    """Move all that `store` holds to a file of its own: SQLite can't be shared over a network's file system, a whole file can."""
+    draft = store.path.with_name(place.name)
+    with closing(Store(draft, forgets=False)) as left:
+        left.absorb(store.path)
+    try:
+        shutil.copyfile(draft, hidden := place.with_name(f".{place.name}-{socket.gethostname()}-{os.getpid()}"))
+        hidden.rename(place)
+        draft.unlink()
+    except OSError as error:
+        raise MachineError(f"{place} can't be written: {error.strerror}") from error
 
 
 def _flush(path: Path) -> None:
