@@ -27,10 +27,12 @@ def add(at, a, b):
     import torch
     return {"y": torch.tensor(at.submission.sums.add(a, b), dtype=torch.int64)}
 """
-# What a test of the course may do to the process that judges: `trouble` is a file that makes the next grading fall, once.
+# What a test of the course does to the process that judges: each call takes a word from the file `trouble`, until there is none.
 TESTS = '''
 import os
 import signal
+import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -41,12 +43,17 @@ TROUBLE = Path(__file__).parents[2] / "trouble"
 @pytest.mark.law("pair.adds")
 def test_it_adds(observe):
     """It adds."""
-    if TROUBLE.exists():
-        word = TROUBLE.read_text()
-        TROUBLE.unlink()
-        if word == "die":
-            os.kill(os.getpid(), signal.SIGKILL)
-        raise MemoryError if word == "memory" else ValueError(word)
+    judges = threading.current_thread() is threading.main_thread()  # and doesn't just look ahead
+    word, *others = [*TROUBLE.read_text().split(), ""] if TROUBLE.exists() and judges else [""]
+    if word:
+        TROUBLE.write_text(" ".join(others))
+    if word == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if word == "memory":
+        raise MemoryError
+    if word == "cancel":
+        subprocess.run(["scancel", "--signal=KILL", os.environ["SLURM_JOB_ID"]], check=True)
+        threading.Event().wait()
     y = observe("add", transport="none", returns=Y, a={0}, b=2).rank(0)["y"]
     assert y == {0} + 2, "that is not the sum"
 
