@@ -13,7 +13,7 @@ from grader.batch.work import LEFT, Ended, Job, Work, folder_of, judged_by, look
 from grader.course import Course
 from grader.errors import UsageError
 from grader.ledger import Ledger
-from grader.store import Store
+from grader.pipeline import grade, opened_runs
 from tests.grader.batch.conftest import MORE, ODD, RIGHT
 
 
@@ -45,7 +45,9 @@ def test_jobs_leave_what_rows_and_regrading_need(course: Course, tmp_path: Path)
     rows = {row.student: row for row in Ledger(out).rows()}
     assert {name: (row.state, row.earned, row.attempts) for name, row in rows.items()} == {"ada": ("marked", 5, 2), "bo": ("marked", 3, 1)}
     assert list((out / LEFT).iterdir()) == []
-    Store(out / "store.sqlite").close()
+    with opened_runs(course.root, out, replay=True, forgets=False) as runs:  # which starts no rank
+        again = [grade(course, tmp_path / "in" / name, course.assignments, runs=runs, called="x").earned for name in ("ada", "bo")]
+    assert again == [5, 3]
 
 
 def test_a_requeued_job_grades_only_what_has_no_report(course: Course, tmp_path: Path) -> None:

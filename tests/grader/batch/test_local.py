@@ -87,10 +87,11 @@ def batch(course: Course, folder: Path, out: Path) -> subprocess.Popen[str]:
 def test_killed_at_any_row_the_same_command_ends_with_the_same_table(
     course: Course, handed: dict[Student, Files], tmp_path: Path
 ) -> None:
-    """SIGKILL when the first row is told, when the first grading is, and when a later one is; then it is left alone."""
+    """SIGKILL when the first row is told, when the first grading is and the second hangs, and later on; then it is left alone."""
     plain(tmp_path / "in", handed)
-    out = tmp_path / "out"
-    for num_told in (1, 2, 4):
+    out, trouble = tmp_path / "out", course.root / "trouble"
+    for num_told, words in ((1, ""), (2, "- - hang"), (4, "")):
+        trouble.write_text(words)
         killed = batch(course, tmp_path / "in", out)
         assert killed.stdout is not None
         told = itertools.islice((line for line in killed.stdout if line.startswith("[")), num_told)
@@ -98,9 +99,10 @@ def test_killed_at_any_row_the_same_command_ends_with_the_same_table(
         killed.send_signal(signal.SIGKILL)
         killed.stdout.read()  # ends when its processes have: they hold the other end
         killed.wait()
+    trouble.unlink()
     last = batch(course, tmp_path / "in", out)
-    words = last.communicate()[0]
-    assert last.returncode == 0 and "10 marked, 1 refused" in words
+    said = last.communicate()[0]
+    assert last.returncode == 0 and "10 marked, 1 refused" in said
     assert table(rows_of(out)) == {number: row for number, row in TABLE.items() if number != 12}
     assert not [path for path in out.iterdir() if path.name.startswith("graded-")]
 
