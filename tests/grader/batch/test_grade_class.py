@@ -11,6 +11,7 @@ import pytest
 
 from grader.batch import grade_class
 from grader.batch import work as works_of
+from grader.batch.people import Person, Roster
 from grader.batch.work import Ended, Job, Work, carry_out
 from grader.course import Course
 from grader.errors import CourseError, MachineError, UsageError
@@ -147,6 +148,18 @@ def test_an_earlier_mark_stands_when_a_regrade_fails(play: Callable[..., Played]
     after = rows(tmp_path)
     assert (after["ada"].marks, after["ada"].report) == (before["ada"].marks, before["ada"].report) and "stands" in after["ada"].sentence
     assert (after["bo"].state, after["bo"].marks) == ("machine", {})
+
+
+def test_a_mark_stands_when_the_next_download_lacks_its_student(play: Callable[..., Played], tmp_path: Path) -> None:
+    """Sections are downloaded one after the other: who is absent from the second keeps what the first has given."""
+    roster = Roster((Person("ada"), Person("bo"), Person("cy")))
+    hand_in(tmp_path, ada=RIGHT)
+    play(roster=roster)
+    assert {name: row.state for name, row in rows(tmp_path).items()} == {"ada": "marked", "bo": "missing", "cy": "missing"}
+    (tmp_path / "in" / "ada").rename(tmp_path / "in" / "bo")
+    play(roster=roster)
+    seen = {name: (row.state, row.earned) for name, row in rows(tmp_path).items()}
+    assert seen == {"ada": ("marked", 5), "bo": ("marked", 5), "cy": ("missing", 0)}
 
 
 def test_files_that_change_while_they_are_graded_give_no_mark(play: Callable[..., Played], tmp_path: Path) -> None:
