@@ -1,0 +1,110 @@
+"""Commands for after a class was graded: marks out, marks explained, marks judged anew, the class seen as a whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from grader.asked import ASSIGNMENT, course_of, page_of
+from grader.errors import UsageError
+from grader.exits import EXIT_MACHINE, with_blame
+
+if TYPE_CHECKING:
+    from grader.course import Course
+    from grader.gradebook.book import Book
+    from grader.gradebook.settle import Finals
+    from grader.gradebook.terms import Terms
+
+CLASS = click.argument("folder", metavar="CLASS", type=click.Path(path_type=Path, file_okay=False))
+MORE = click.option("--and", "more", multiple=True, type=click.Path(path_type=Path, file_okay=False),
+                    help="Another folder of the same class, with other assignments; may be repeated.")  # fmt: skip
+TERMS = click.option("--terms", "terms_file", type=click.Path(path_type=Path), default=None,
+                     help="Deadlines, late policy, extensions, overrides. [default: terms.yaml in CLASS, if there is one]")  # fmt: skip
+
+
+@click.command()
+@CLASS
+@MORE
+@ASSIGNMENT
+@TERMS
+@click.option("--format", "form", type=click.Choice(["csv", "markdown", "canvas", "moodle"]), default="csv", show_default=True)
+@click.option("--into", type=click.Path(path_type=Path), default=None, help="canvas, moodle: the platform's file, copied and filled.")
+@click.option("--to", type=click.Path(path_type=Path), default=None, help="What to write. [default: a file in CLASS/exports]")
+@click.option("--column", "columns", multiple=True, metavar="ASSIGNMENT=HEADER", help="canvas, moodle: the column of an assignment.")
+@click.option("--by", default="", metavar="HEADER", help="canvas, moodle: the column that says who a row is.")
+@click.option("--scale", is_flag=True, help="canvas, moodle: convert marks where the file has another maximum.")
+@click.option("--allow-blanks", is_flag=True, help="Exit 0 although the machine still owes marks.")
+@with_blame
+def export(folder: Path, more: tuple[Path, ...], wanted: tuple[str, ...], terms_file: Path | None, form: str, into: Path | None,
+           to: Path | None, columns: tuple[str, ...], by: str, scale: bool, allow_blanks: bool) -> int:  # fmt: skip
+    """Write the final marks of a class for a platform, and their changes into the trail."""
+    from grader.gradebook.export import Order, write
+    from grader.gradebook.trail import record
+
+    course, book, _, finals = _settled(folder, more, wanted, terms_file)
+    order = Order(form, into, to, dict(_column(each, course) for each in columns), by, scale)
+    written, remarks = write(book, finals, order)
+    changes = record(folder, finals)
+    page = page_of()
+    for remark in remarks:
+        page.paragraph(remark, lead="! ", lead_style="yellow")
+    page.paragraph(f"{written}: {len(book.students)} students; {len(changes)} marks are new or changed.")
+    owed = [final for final in finals.values() if final.is_owed]
+    for final in owed:
+        page.paragraph(f"{final.entry.student}, {final.entry.assignment}: {final.steps[-1].sentence}", lead="✗ ", lead_style="red")
+    if owed and not allow_blanks:
+        page.paragraph(f"{len(owed)} marks are owed by the machine and were left blank. Grade them (grader batch goes on where it "
+                       "stopped), or say --allow-blanks.")  # fmt: skip
+        return EXIT_MACHINE
+    return 0
+
+
+@click.command()
+@CLASS
+@click.argument("student")
+@MORE
+@ASSIGNMENT
+@TERMS
+@with_blame
+def explain(folder: Path, student: str, more: tuple[Path, ...], wanted: tuple[str, ...], terms_file: Path | None) -> int:
+    """How STUDENT's final marks came about, step by step, and how they have changed."""
+    from grader.gradebook.book import nearest
+    from grader.gradebook.explain import show
+
+    _, book, _, finals = _settled(folder, more, wanted, terms_file)
+    if student not in book.students:
+        raise UsageError(f"{student!r} is no student of {folder}: {nearest(student, book.students)}.")
+    show(book, finals, student, page_of())
+    return 0
+
+
+COMMANDS = (export, explain)
+
+
+def _settled(folder: Path, more: tuple[Path, ...], wanted: tuple[str, ...], file: Path | None) -> tuple[Course, Book, Terms, Finals]:
+    """The class in its folders, and its marks under its terms."""
+    from grader.gradebook.book import open_book
+    from grader.gradebook.settle import settle
+    from grader.gradebook.terms import TERMS_NAME, Terms, load
+
+    course, chosen = course_of(wanted)
+    # Slip days and what is dropped depend on all assignments, so all are settled; then those that are meant are taken.
+    whole = open_book((folder, *more), course.assignments)
+    file = file or (folder / TERMS_NAME if (folder / TERMS_NAME).exists() else None)
+    terms = load(file, whole) if file else Terms()
+    finals = settle(whole, terms)
+    if not wanted:
+        return course, whole, terms, finals
+    book = open_book((folder, *more), course.assignments, [each.name for each in chosen])
+    return course, book, terms, {key: finals[key] for key in book.entries}
+
+
+def _column(text: str, course: Course) -> tuple[str, str]:
+    from grader.course import select
+
+    assignment, sign, header = text.partition("=")
+    if not sign or not assignment or not header:
+        raise UsageError(f"--column {text!r} is not ASSIGNMENT=HEADER, such as 'collectives=Rings (1234)'.")
+    return select(course, [assignment])[0].name, header
