@@ -75,7 +75,7 @@ def explain(folder: Path, student: str, more: tuple[Path, ...], wanted: tuple[st
 
     _, book, _, finals = _settled(folder, more, wanted, terms_file)
     if student not in book.students:
-        raise UsageError(f"{student!r} is no student of {folder}: {nearest(student, book.students)}.")
+        raise UsageError(f"{student!r} is no student of {folder}: {nearest(student, book.students)}")
     show(book, finals, student, page_of())
     return 0
 

@@ -49,9 +49,13 @@ class Sheet:
 def read_sheet(path: Path) -> Sheet:
     """Read a file, whatever its delimiter, byte-order mark and line ends. UsageError if it can't be read or a quote isn't closed."""
     try:
-        raw = path.read_bytes()
+        return parse_sheet(path.read_bytes(), path)
     except OSError as error:
         raise UsageError(f"{path} can't be read: {error.strerror}") from error
+
+
+def parse_sheet(raw: bytes, path: Path) -> Sheet:
+    """As `read_sheet`, of bytes; `path` is for sentences."""
     bom = next((mark for mark in BOMS if raw.startswith(mark)), b"")
     encoding = BOMS.get(bom, "utf-8")
     try:

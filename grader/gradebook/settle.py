@@ -77,7 +77,7 @@ def settle(book: Book, terms: Terms) -> Finals:
         for final in lowest[: max(0, len(counting) - 1)]:  # one mark at least counts
             dropped = Step(f"one of the {terms.drop_lowest} lowest: out of the total", final.points)
             finals[student, final.entry.assignment] = Final(final.entry, (*final.steps, dropped), is_dropped=True)
-    return finals
+    return {key: finals[key] for key in book.entries}
 
 
 def total(finals: Iterable[Final]) -> Total:

@@ -10,7 +10,7 @@ import pytest
 
 from grader.gradebook.book import Book, open_book
 from grader.ledger import Ledger, Row
-from grader.records import Assignment, AssignmentMark, CaseVerdict, Law, LawMark, Message, Report, Task, TaskMark
+from grader.records import Assignment, AssignmentMark, CaseVerdict, Law, LawMark, LawVerdict, Message, Report, Task, TaskMark
 from grader.report.files import write_all
 from grader.report.json_report import SCHEMA_NAME
 
@@ -20,7 +20,8 @@ MONDAY_NOON = "2026-10-05T12:00:00+02:00"
 def assignment(name: str, number: int, claims: Iterable[str] = ("sends", "adds", "waits", "ends")) -> Assignment:
     """An assignment of one task; each claim has 25 points."""
     laws = tuple(Law(f"{name}.task.{claim}", f"It {claim}.", 25, "judged") for claim in claims)
-    return Assignment(name, number, name.replace("_", " ").capitalize(), (f"{name}.py",), (Task(f"{name}.task", "A task", laws, (), "raise"),))
+    task = Task(f"{name}.task", "A task", laws, (), "raise")
+    return Assignment(name, number, name.replace("_", " ").capitalize(), (f"{name}.py",), (task,))
 
 
 COURSE = (assignment("rings", 1), assignment("data_parallel", 2))
@@ -42,7 +43,8 @@ def _marked(each: Assignment, passed: set[str]) -> AssignmentMark:
 def _law(law: Law, holds: bool) -> LawMark:
     message = None if holds else Message(seen="rank 1 sent 3", allowed="2", where=f"{law.id.partition('.')[0]}.py:41 in it")
     case = CaseVerdict(law.id, f"test_{law.id}[2]", "two ranks", False, "passed" if holds else "failed", message, "" if holds else "seed 7")
-    return LawMark(law.id, law.claim, "passed" if holds else "failed", law.evidence, law.points * holds, law.points, message, (case,), ("cpu",))
+    verdict: LawVerdict = "passed" if holds else "failed"
+    return LawMark(law.id, law.claim, verdict, law.evidence, law.points * holds, law.points, message, (case,), ("cpu",))
 
 
 def write_class(folder: Path, rows: Iterable[Row]) -> Path:

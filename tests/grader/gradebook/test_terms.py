@@ -96,7 +96,8 @@ def test_an_override_is_the_last_word_and_the_raw_mark_stays(book_of: Callable[.
 
 def test_no_mark_is_made_of_a_machines_failure(book_of: Callable[..., Book]) -> None:
     """Whatever the terms say of those who handed in nothing; an override may."""
-    book = book_of(marked("ada", 1, 1), Row("m", state="machine", sentence="disk full"), Row("n", state="missing"), Row("r", state="refused"))
+    without = (Row("m", state="machine", sentence="disk full"), Row("n", state="missing"), Row("r", state="refused"))
+    book = book_of(marked("ada", 1, 1), *without)
     text = "without_mark: {missing: zero}\n"
     assert [settled(book, text, student).text for student in ("m", "n", "r")] == ["", "0", ""]
     assert [settled(book, text, student).is_owed for student in ("m", "n", "r")] == [True, False, False]
