@@ -80,7 +80,34 @@ def explain(folder: Path, student: str, more: tuple[Path, ...], wanted: tuple[st
     return 0
 
 
-COMMANDS = (export, explain)
+@click.command()
+@CLASS
+@MORE
+@ASSIGNMENT
+@with_blame
+def insight(folder: Path, more: tuple[Path, ...], wanted: tuple[str, ...]) -> int:
+    """What the class says about the laws: a page (class.html) and a table (laws.csv) for the staff."""
+    from grader.gradebook.class_page import write_page, write_table
+    from grader.gradebook.insight import analyse
+
+    page, analyses = page_of(), analyse(book := _book(folder, more, wanted))
+    for each in analyses:
+        page.paragraph(f"{each.title}: {len(each.marks)} submissions, median {each.median:g} of {each.possible}", style="bold")
+        for item in (item for item in each.items if item.remark):
+            page.paragraph(f"{item.law}: {item.remark} ({item.num_passed} of {item.num_judged} pass)", lead="! ", lead_style="yellow")
+    page.paragraph(f"{write_page(book, analyses)} and {write_table(book, analyses)}: for the staff, and readable by you alone.")
+    return 0
+
+
+COMMANDS = (export, explain, insight)
+
+
+def _book(folder: Path, more: tuple[Path, ...], wanted: tuple[str, ...]) -> Book:
+    """The class in its folders; of the assignments, those that are meant."""
+    from grader.gradebook.book import open_book
+
+    course, chosen = course_of(wanted)
+    return open_book((folder, *more), course.assignments, [each.name for each in chosen] if wanted else ())
 
 
 def _settled(folder: Path, more: tuple[Path, ...], wanted: tuple[str, ...], file: Path | None) -> tuple[Course, Book, Terms, Finals]:
@@ -89,7 +116,7 @@ def _settled(folder: Path, more: tuple[Path, ...], wanted: tuple[str, ...], file
     from grader.gradebook.settle import settle
     from grader.gradebook.terms import TERMS_NAME, Terms, load
 
-    course, chosen = course_of(wanted)
+    course = course_of(wanted)[0]
     # Slip days and what is dropped depend on all assignments, so all are settled; then those that are meant are taken.
     whole = open_book((folder, *more), course.assignments)
     file = file or (folder / TERMS_NAME if (folder / TERMS_NAME).exists() else None)
@@ -97,7 +124,7 @@ def _settled(folder: Path, more: tuple[Path, ...], wanted: tuple[str, ...], file
     finals = settle(whole, terms)
     if not wanted:
         return course, whole, terms, finals
-    book = open_book((folder, *more), course.assignments, [each.name for each in chosen])
+    book = _book(folder, more, wanted)
     return course, book, terms, {key: finals[key] for key in book.entries}
 
 
