@@ -42,6 +42,7 @@ def grade(
     progress: Progress | None = None,
     runs: Runs | None = None,
     until_failed: bool = False,
+    called: str = "",
 ) -> Report:
     """Carry one submission from files to report.
 
@@ -49,15 +50,18 @@ def grade(
     out, replay     the run folder, written and kept; replay judges from its store and starts no rank
     until_failed    a law whose case has failed is judged no further
     runs            share processes and store with other gradings; else this one has its own
+    called          what the report calls the submission instead of by its path, which is the instructor's; its commands are then those
+                    of a student's own course
     Raises UsageError, CourseError or MachineError if there is nothing to report; Ctrl-C while judging ends in a report that says so.
     """
     began_s = time.monotonic()
     with ExitStack() as opened:
         runs = runs or opened.enter_context(opened_runs(course.root, out, replay=replay))
-        observer = opened.enter_context(taken_in(submission_path, assignments, runs))
-        judged = judge(course.root, assignments, observer, origin=str(submission_path), laws=laws, keyword=keyword, progress=progress,
+        observer = opened.enter_context(taken_in(submission_path, assignments, runs, called=called))
+        origin = "starter" if called else str(submission_path)
+        judged = judge(course.root, assignments, observer, origin=origin, laws=laws, keyword=keyword, progress=progress,
                        looks_ahead=not (until_failed or runs.replay) and num_cores() > 1, until_failed=until_failed)  # fmt: skip
-    report = compose(submission_path, assignments, observer, judged, time.monotonic() - began_s, edited_given(course.root))
+    report = compose(called or str(submission_path), assignments, observer, judged, time.monotonic() - began_s, edited_given(course.root))
     if out is not None:
         write_all(report, out)
         write(out / "judge.log", judged.log, PRIVATE)
@@ -65,7 +69,7 @@ def grade(
 
 
 def compose(
-    path: Path, assignments: Sequence[Assignment], observer: Observer, judged: Judged, wall_s: float, notes: Sequence[str] = ()
+    origin: str, assignments: Sequence[Assignment], observer: Observer, judged: Judged, wall_s: float, notes: Sequence[str] = ()
 ) -> Report:
     """The one record that every output is rendered from."""
     marks = score(assignments, judged.verdicts)
@@ -73,7 +77,7 @@ def compose(
     return Report(
         schema=SCHEMA_NAME,
         submission=digest(canonical({name: submission.hash for name, submission in submissions.items()})),
-        origin=str(path),
+        origin=origin,
         earned=sum(mark.earned for mark in marks),
         possible=sum(mark.possible for mark in marks),
         provisional=is_provisional(assignments, marks, judged.has_hidden),
@@ -87,11 +91,11 @@ def compose(
 
 
 @contextmanager
-def opened_runs(root: Path, out: Path | None, *, replay: bool = False, walls: bool = True) -> Iterator[Runs]:
-    """Processes and a store for one grading or for many; without `out` the store is forgotten afterwards."""
+def opened_runs(root: Path, out: Path | None, *, replay: bool = False, walls: bool = True, forgets: bool = True) -> Iterator[Runs]:
+    """Processes and a store for one grading or for many; without `out` the store is forgotten afterwards, `forgets` is of Store."""
     with ExitStack() as opened:
         folder = out.resolve() if out else Path(opened.enter_context(tempfile.TemporaryDirectory(prefix=f"grader-{os.getpid()}-")))
-        store = Store(folder / STORE_NAME)
+        store = Store(folder / STORE_NAME, forgets=forgets)
         opened.callback(store.close)
         runs = Runs(root, store, replay, walls)
         opened.callback(runs.close)
@@ -99,10 +103,13 @@ def opened_runs(root: Path, out: Path | None, *, replay: bool = False, walls: bo
 
 
 @contextmanager
-def taken_in(path: Path, assignments: Sequence[Assignment], runs: Runs, flavours: Sequence[str] = ()) -> Iterator[Observer]:
+def taken_in(
+    path: Path, assignments: Sequence[Assignment], runs: Runs, flavours: Sequence[str] = (), *, called: str = ""
+) -> Iterator[Observer]:
     """An observer of the submission at `path` to `assignments`; the private copies are gone afterwards.
 
     flavours  of the ranks that will be asked for, begun ahead; (): those that the assignments name
+    called    what messages call the submission; "": its path
 
     Raises UsageError if there is no such folder.
     """
@@ -113,7 +120,7 @@ def taken_in(path: Path, assignments: Sequence[Assignment], runs: Runs, flavours
     copies = run_folder / f"graded-{os.getpid()}"
     shutil.rmtree(copies, ignore_errors=True)
     try:
-        submissions = {each.name: _read(each, intake(each, path, into=copies / each.name)) for each in assignments}
+        submissions = {each.name: _read(each, intake(each, path, into=copies / each.name), called) for each in assignments}
         for flavour in flavours or dict.fromkeys(flavour for each in assignments for flavour in each.flavours):
             runs.prepare(flavour)
         yield Observer(runs, {each.name: each for each in assignments}, submissions)
@@ -121,9 +128,9 @@ def taken_in(path: Path, assignments: Sequence[Assignment], runs: Runs, flavours
         shutil.rmtree(copies, ignore_errors=True)
 
 
-def _read(assignment: Assignment, submission: Submission) -> Submission:
-    """The submission with what it uses and may not."""
-    return replace(submission, hits=hits(assignment, submission))
+def _read(assignment: Assignment, submission: Submission, called: str) -> Submission:
+    """The submission with what it uses and may not, under the name that messages shall have for it."""
+    return replace(submission, hits=hits(assignment, submission), origin=called or submission.origin)
 
 
 @contextmanager

@@ -25,9 +25,10 @@ NUM_SUBMISSIONS_KEPT = 8  # of each assignment: a student who grades all evening
 class Store:
     """Requests and outcomes by key. Several processes may share the file, and several threads the store."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, forgets: bool = True) -> None:
+        """Open the store at `path`, or begin one. `forgets=False` keeps what all submissions showed. MachineError if it can't be opened."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        self.path, self._turn = path, threading.Lock()
+        self.path, self._turn, self._forgets = path, threading.Lock(), forgets
         try:
             self._database = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
             self._database.execute("pragma journal_mode = wal")
@@ -76,12 +77,24 @@ class Store:
         except sqlite3.Error as broken:
             raise MachineError(f"{self.path} can't be written: {broken}; is the disk full?") from broken
 
+    def absorb(self, path: Path) -> None:
+        """Take over all that the store at `path` holds; that one is left empty."""
+        try:
+            with self._turn:
+                self._database.execute("attach ? as other", (str(path),))
+                self._database.execute("insert or ignore into observations select * from other.observations")
+                self._database.execute("delete from other.observations")  # committed later than the other file, so never lost
+                self._database.execute("detach other")
+        except sqlite3.Error as broken:
+            raise MachineError(f"{path} can't be taken into {self.path}: {broken}; is the disk full?") from broken
+
     def close(self) -> None:
-        """Forget all but the submissions of each assignment that were used last, and close."""
-        self._database.execute(
-            "delete from observations where (assignment, submission) not in (select assignment, submission from ("
-            " select assignment, submission, row_number() over (partition by assignment order by max(used_s) desc) as place"
-            " from observations group by assignment, submission) where place <= ?)",
-            (NUM_SUBMISSIONS_KEPT,),
-        )
+        """Forget all but the submissions of each assignment that were used last, where it may, and close."""
+        if self._forgets:
+            self._database.execute(
+                "delete from observations where (assignment, submission) not in (select assignment, submission from ("
+                " select assignment, submission, row_number() over (partition by assignment order by max(used_s) desc) as place"
+                " from observations group by assignment, submission) where place <= ?)",
+                (NUM_SUBMISSIONS_KEPT,),
+            )
         self._database.close()

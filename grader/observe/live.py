@@ -36,16 +36,18 @@ class Runs:
     root    the course: probes and the grader's own `lm` are found there
     replay  the store only; a request that it lacks is a MachineError
     walls   whether ranks lay walls on themselves; without them marks are formative
+    told    the run folder that messages name; None: where the store lies
     """
 
     root: Path
     store: Store
     replay: bool = False
     walls: bool = True
+    told: Path | None = None
     _zygotes: dict[str, Zygote] = field(default_factory=dict)
     _environment: str = ""
     _is_closed: bool = False
-    _told: str = ""  # what isolation() says once the processes are gone
+    _label: str = ""  # what isolation() says once the processes are gone
     _mine: threading.RLock = field(default_factory=threading.RLock)  # two threads may ask: the judge's and the one that looks ahead
     _compiled: set[Path] = field(default_factory=set)
     _under_way: dict[str, threading.Lock] = field(default_factory=dict)  # by key: equal requests share one run
@@ -95,10 +97,14 @@ class Runs:
         self.prepare(flavour)
         self._zygotes[flavour].wait_ready()
 
+    def debug_command(self, key: str) -> str:
+        """The command that runs an observation again with one of its ranks in a student's hands."""
+        return debug_command(key, self.told or self.store.path.parent)
+
     def isolation(self) -> str:
         """What the walls were seen to deny; of a replay, what they denied when it was run."""
-        if self._told:
-            return self._told
+        if self._label:
+            return self._label
         note = self.store.path.with_name("isolation.txt")
         with self._mine:
             seen = [zygote.walls for zygote in self._zygotes.values() if zygote.walls]
@@ -109,7 +115,7 @@ class Runs:
 
     def close(self) -> None:
         """End every process, and with them whatever other threads still run."""
-        self._told = self.isolation()
+        self._label = self.isolation()
         self._is_closed = True
         for zygote in self._zygotes.values():
             zygote.close()
@@ -121,7 +127,8 @@ class Runs:
         """What fresh ranks show, on `gpus` if the request wants a device each. Any thread may call it."""
         with self._mine:  # the given code is copied, and the probes compiled, by the first who needs it
             self._compile(self.probes(request.assignment))
-            openings = openings_of(self.root, self.store.path.parent, assignment, submission, request, key, gpus)
+            folder, debug = self.store.path.parent, self.debug_command(key)
+            openings = openings_of(self.root, folder, assignment, submission, request, debug, gpus)
             for order, _ in openings:
                 order["walls"] = self.walls
         for _ in range(2):
@@ -165,9 +172,9 @@ def run_once(zygote: Zygote, request: Request, openings: Sequence[tuple[Json, li
 
 
 def openings_of(
-    root: Path, run_folder: Path, assignment: Assignment, submission: Submission, request: Request, key: str, gpus: Sequence[str] = ()
+    root: Path, run_folder: Path, assignment: Assignment, submission: Submission, request: Request, debug: str, gpus: Sequence[str] = ()
 ) -> list[tuple[Json, list[Bytes]]]:
-    """The first frame of every rank: what to run, where, and its own inputs. Without a key nobody is told how to debug."""
+    """The first frame of every rank: what to run, where, its own inputs, and the command that a breakpoint() is answered with."""
     given = given_code(root, run_folder)
     openings: list[tuple[Json, list[Bytes]]] = []
     for rank in range(request.world_size):
@@ -178,7 +185,7 @@ def openings_of(
             "probes": str(root / "tests" / "probes" / f"{request.assignment}.py"), "submission": submission.folder,
             "files": [name for name in assignment.files if name in submission.files], "given": str(given),
             "inputs": [[name, tensor.dtype, list(tensor.shape)] for name, tensor in inputs.items()],
-            "debug": key and debug_command(key, run_folder), "device": request.device, "gpus": list(gpus),
+            "debug": debug, "device": request.device, "gpus": list(gpus),
             "flavour": request.flavour, "shares_folder": request.shares_folder,
         }  # fmt: skip
         openings.append((order, [tensor.data for tensor in inputs.values()]))

@@ -11,7 +11,7 @@ import numpy as np
 from grader.devices import facts
 from grader.errors import CourseError, SubmissionError
 from grader.observe.backlog import Backlog
-from grader.observe.live import Runs, debug_command
+from grader.observe.live import Runs
 from grader.observe.observation import Observation
 from grader.observe.profile import GpuProfile
 from grader.observe.seeds import generator, secret_of, seed_of
@@ -123,7 +123,7 @@ class Case:
         return Message(
             seen="",
             rerun=f"make grade A={self._assignment.name} K='{only}'",
-            debug=debug_command(self.keys[-1], self._observer.runs.store.path.parent) if self.keys else "",
+            debug=self._observer.runs.debug_command(self.keys[-1]) if self.keys else "",
         )
 
     def _require_files(self) -> None:

@@ -1,0 +1,185 @@
+"""Works carried out by a Slurm cluster: arrays of jobs through submitit. The machines share the folder of the batch, and no database.
+
+A job grades a few works, each in a process that can be killed, and leaves three things of each in the folder: observations, the report,
+a word on how it ended; every one of them by a rename. This process collects them, and is the only one that writes rows. Whether a job still
+lives is squeue's to say, since not every cluster keeps accounts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import time
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+from submitit.helpers import Checkpointable
+
+from grader.batch.local import NUM_ATTEMPTS, LocalCrew
+from grader.batch.work import LEFT, Ended, Job, Work, known
+from grader.errors import UsageError
+from grader.report.files import PRIVATE, write_bytes
+from grader.store import STORE_NAME, Store
+
+LOGS = "slurm"  # in the folder of a batch
+MOST_PER_JOB = 8  # works: importing torch once for eight is a twentieth of their time, and a job that dies loses little
+POLL_S = 1.0
+MINUTES_TO_START = 10  # of a job's time limit
+
+
+class Started(Protocol):
+    """A job as submitit knows it."""
+
+    job_id: str
+
+    def done(self) -> bool:
+        """Whether it has ended."""
+        ...
+
+    def cancel(self) -> None:
+        """End it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmCrew:
+    """Arrays of at most `num_jobs` jobs at a time.
+
+    settings  what sbatch is told beside: {"partition": "gpu", "gres": "gpu:1", "mem": "8G"}
+    cluster   "slurm", or "local": submitit's own processes in its place
+    """
+
+    job: Job
+    num_jobs: int
+    limit_s: float
+    settings: dict[str, str] = field(default_factory=dict)
+    cluster: str = "slurm"
+
+    def carry_out(self, works: Iterable[Work]) -> Generator[Ended]:
+        """How each work ended, as it becomes known. Closing the generator cancels the jobs."""
+        if self.cluster == "slurm" and shutil.which("sbatch") is None:
+            raise UsageError("There is no Slurm here: sbatch is not on the PATH. Use --executor local, or a machine that may submit jobs.")
+        out, waiting = Path(self.job.out), {work.key: work for work in works}
+        (out / LEFT).mkdir(exist_ok=True)
+        started: list[Started] = []
+        try:
+            self._cancel(started)  # those of a process that was killed
+            with closing(Store(out / STORE_NAME, forgets=False)) as store:
+                failed_on: set[str] = set()
+                for attempt in range(1, NUM_ATTEMPTS + 1):
+                    failed: dict[str, Ended] = {}
+                    started = self._submit(list(waiting.values()), failed_on) if waiting else []
+                    for ended in self._collect(started, set(waiting), store):
+                        ended = replace(ended, attempts=attempt)
+                        if ended.state == "machine" and not ended.is_course and attempt < NUM_ATTEMPTS:
+                            failed[ended.key] = ended
+                        else:
+                            yield ended
+                    failed_on |= {ended.host for ended in failed.values() if ended.host}
+                    waiting = {key: waiting[key] for key in failed}
+            if not waiting:
+                shutil.rmtree(out / LOGS, ignore_errors=True)
+        finally:
+            self._cancel(started)
+
+    def _submit(self, works: Sequence[Work], failed_on: set[str]) -> list[Started]:
+        """An array of jobs; where works failed before, they are not tried again, if the cluster has other nodes."""
+        num_each = min(MOST_PER_JOB, -(-len(works) // self.num_jobs))
+        job = replace(self.job, shares_store=False)
+        chunks = [Chunk(job, tuple(works[first : first + num_each]), self.limit_s) for first in range(0, len(works), num_each)]
+        minutes = MINUTES_TO_START + num_each * self.limit_s / 60
+        executor = self._executor(minutes, self.settings | ({"exclude": ",".join(sorted(failed_on))} if failed_on else {}))
+        try:
+            return list(executor.submit_array(chunks))
+        except Exception as refused:  # submitit has no error of its own for what sbatch says
+            if failed_on:
+                return self._submit(works, set())
+            raise UsageError(f"Slurm takes no such job: {str(refused).strip().splitlines()[-1]}") from refused
+
+    def _executor(self, minutes: float, settings: dict[str, str]) -> Any:
+        import submitit
+
+        logs = Path(self.job.out) / LOGS
+        if self.cluster == "local":
+            executor: Any = submitit.LocalExecutor(logs)
+            executor.update_parameters(timeout_min=minutes)
+            return executor
+        executor = submitit.SlurmExecutor(logs)
+        told = {"cpus-per-task": "1", "requeue": True, **settings}
+        executor.update_parameters(
+            job_name=self._name(), time=int(minutes), array_parallelism=self.num_jobs, stderr_to_stdout=True, additional_parameters=told
+        )
+        return executor
+
+    def _collect(self, started: list[Started], keys: set[str], store: Store) -> Generator[Ended]:
+        """How each of `keys` ended, from the words that jobs leave, until all have spoken or no job is left that could."""
+        folder = Path(self.job.out) / LEFT
+        is_over = not started
+        while True:
+            for place in sorted(folder.glob("*.sqlite")):
+                store.absorb(place)
+                place.unlink()
+            for place in sorted(folder.glob("*.json")):
+                ended = msgspec.json.decode(place.read_bytes(), type=Ended)
+                place.unlink()
+                if ended.key in keys:
+                    keys.discard(ended.key)
+                    yield ended
+            if not keys or is_over:
+                break
+            is_over = not self._any_alive(started)  # and then one more look: the last word may have come meanwhile
+            time.sleep(POLL_S)
+        sentence = f"the job that was to grade it has ended without a word; see {folder.with_name(LOGS)}"
+        yield from (Ended(key, "machine", sentence) for key in keys)
+
+    def _any_alive(self, started: list[Started]) -> bool:
+        if self.cluster == "local":
+            return not all(job.done() for job in started)
+        asked = _run("squeue", "--noheader", "--me", f"--name={self._name()}", "--format=%i")
+        if asked.returncode:
+            return True  # the controller may be restarting; it answers again, or somebody ends this process
+        return bool(asked.stdout.strip())
+
+    def _cancel(self, started: list[Started]) -> None:
+        for job in started if self.cluster == "local" else ():
+            job.cancel()
+        if self.cluster == "slurm":
+            _run("scancel", "--me", f"--name={self._name()}")
+
+    def _name(self) -> str:
+        """The jobs of this batch, whoever began them."""
+        return f"grader-{hashlib.sha256(self.job.out.encode()).hexdigest()[:12]}"
+
+
+class Chunk(Checkpointable):
+    """What one job does. Requeued, by Slurm or because its time is up, it goes on with what has no report yet."""
+
+    def __init__(self, job: Job, works: tuple[Work, ...], limit_s: float) -> None:
+        self.job, self.works, self.limit_s = job, works, limit_s
+
+    def __call__(self) -> None:
+        """Grade the works one after the other, and leave a word on each."""
+        out = Path(self.job.out)
+        crew = LocalCrew(self.job, 1, self.limit_s, num_attempts=1)  # another try is for another job, elsewhere if possible
+        todo = []
+        for work in self.works:
+            ended = known(out, work.key)
+            if ended is None:
+                todo.append(work)
+            else:
+                _leave(out, ended)
+        for ended in crew.carry_out(todo):
+            _leave(out, ended)
+
+
+def _leave(out: Path, ended: Ended) -> None:
+    write_bytes(out / LEFT / f"{ended.key}.json", msgspec.json.encode(ended), PRIVATE)
+
+
+def _run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=False)
