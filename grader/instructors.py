@@ -99,7 +99,38 @@ def insight(folder: Path, more: tuple[Path, ...], wanted: tuple[str, ...]) -> in
     return 0
 
 
-COMMANDS = (export, explain, insight)
+@click.command()
+@CLASS
+@click.option("--submissions", type=click.Path(path_type=Path), required=True, help="The folder that grader batch graded.")
+@ASSIGNMENT
+@TERMS
+@click.option("--accept", is_flag=True, help="Write the new marks; without it, nothing is written.")
+@click.option("--why", default="", metavar="TEXT", help="For the trail: what has changed in the course.")
+@with_blame
+def regrade(folder: Path, submissions: Path, wanted: tuple[str, ...], terms_file: Path | None, accept: bool, why: str) -> int:
+    """Judge a class by today's tests, from what is stored of it: who gains, who loses, by which law."""
+    from grader.gradebook import regrade as anew
+    from grader.gradebook.trail import record
+
+    if accept and not why.strip():
+        raise UsageError("--accept needs --why: the trail says of each changed mark why it was.")
+    course, chosen = course_of(wanted)
+    page = page_of()
+    told = (lambda step: page.paragraph(step, style="dim")) if page.console.is_terminal else lambda step: None
+    judged = anew.regrade(course, folder, submissions, chosen, told)
+    anew.show(judged, page)
+    if accept and judged.changes:
+        record(folder, _settled(folder, (), (), terms_file)[3])  # the marks until now, should none have been exported
+        anew.accept(folder, judged)
+        record(folder, _settled(folder, (), (), terms_file)[3],
+               why={(change.student, change.assignment): f"regraded ({why}): {change.why}" for change in judged.changes})  # fmt: skip
+        page.paragraph("Written. Earlier reports and marks are kept; `grader explain` shows them.")
+    elif judged.changes:
+        page.paragraph("Nothing was written: --accept --why TEXT does.")
+    return 0
+
+
+COMMANDS = (export, explain, insight, regrade)
 
 
 def _book(folder: Path, more: tuple[Path, ...], wanted: tuple[str, ...]) -> Book:

@@ -6,7 +6,7 @@ import getpass
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -43,11 +43,11 @@ class Change:
     steps: tuple[str, ...]  # how the new mark came about
 
 
-def record(folder: Path, finals: Finals, *, who: str = "", why: str = "") -> tuple[Change, ...]:
-    """Write down every mark that is another one than the trail's last word on it, and return those changes.
+def record(folder: Path, finals: Finals, *, who: str = "", why: Mapping[tuple[str, str], str] | None = None) -> tuple[Change, ...]:
+    """Write down every mark that is another one than the trail's last word on it, or came about otherwise, and return those changes.
 
     who  whoever runs this, if the layer that made the difference names nobody; "": the user's name
-    why  what comes before the steps that are new
+    why  (student, assignment) -> what comes before the steps that are new
     Raises MachineError if the file can't be written.
     """
     at, user = datetime.now(UTC).isoformat(timespec="seconds"), who or _user()
@@ -55,7 +55,7 @@ def record(folder: Path, finals: Finals, *, who: str = "", why: str = "") -> tup
         try:
             database.execute("begin immediate")
             last = _last(database)
-            changes = [change for final in finals.values() if (change := _change(final, last, at, user, why)) is not None]
+            changes = [change for final in finals.values() if (change := _change(final, last, at, user, why or {})) is not None]
             database.executemany(
                 "insert into changes (at, who, student, assignment, was, now, why, steps) values (?, ?, ?, ?, ?, ?, ?, ?)",
                 [(c.at, c.who, c.student, c.assignment, c.was, c.now, c.why, json.dumps(c.steps, ensure_ascii=False)) for c in changes],
@@ -103,20 +103,17 @@ def _last(database: sqlite3.Connection) -> Last:
     return {(student, assignment): (now, tuple(json.loads(steps))) for student, assignment, now, steps in rows}
 
 
-def _change(final: Final, last: Last, at: str, user: str, why: str) -> Change | None:
-    was, before = last.get((final.entry.student, final.entry.assignment), ("", ()))
+def _change(final: Final, last: Last, at: str, user: str, why: Mapping[tuple[str, str], str]) -> Change | None:
+    key = (final.entry.student, final.entry.assignment)
+    was, before = last.get(key, ("", ()))
     steps = tuple(step.sentence for step in final.steps)
-    if final.text == was:
+    if final.text == was and (steps == before or not before):  # the first word on a mark is not that there is none
         return None
     new = [step for step in final.steps if step.sentence not in before]
     gone = [f"no longer: {sentence}" for sentence in before if sentence not in steps]
     deciders = dict.fromkeys(step.by for step in new if step.by)
     return Change(at, " and ".join(deciders) or user, final.entry.student, final.entry.assignment, was, final.text,
-                  "; ".join(_parts(why, [step.sentence for step in new], gone)), steps)  # fmt: skip
-
-
-def _parts(why: str, new: Sequence[str], gone: Iterable[str]) -> list[str]:
-    return [*([why] if why else []), *new, *gone]
+                  "; ".join(filter(None, [why.get(key, ""), *(step.sentence for step in new), *gone])), steps)  # fmt: skip
 
 
 def _user() -> str:
