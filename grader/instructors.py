@@ -12,10 +12,13 @@ from grader.errors import UsageError
 from grader.exits import EXIT_MACHINE, with_blame
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from grader.course import Course
     from grader.gradebook.book import Book
     from grader.gradebook.settle import Finals
     from grader.gradebook.terms import Terms
+    from grader.report.page import Page
 
 CLASS = click.argument("folder", metavar="CLASS", type=click.Path(path_type=Path, file_okay=False))
 MORE = click.option("--and", "more", multiple=True, type=click.Path(path_type=Path, file_okay=False),
@@ -116,8 +119,7 @@ def regrade(folder: Path, submissions: Path, wanted: tuple[str, ...], terms_file
         raise UsageError("--accept needs --why: the trail says of each changed mark why it was.")
     course, chosen = course_of(wanted)
     page = page_of()
-    told = (lambda step: page.paragraph(step, style="dim")) if page.console.is_terminal else lambda step: None
-    judged = anew.regrade(course, folder, submissions, chosen, told)
+    judged = anew.regrade(course, folder, submissions, chosen, _told(page))
     anew.show(judged, page)
     if accept and judged.changes:
         record(folder, _settled(folder, (), (), terms_file)[3])  # the marks until now, should none have been exported
@@ -130,7 +132,30 @@ def regrade(folder: Path, submissions: Path, wanted: tuple[str, ...], terms_file
     return 0
 
 
-COMMANDS = (export, explain, insight, regrade)
+@click.command()
+@CLASS
+@click.option("--submissions", type=click.Path(path_type=Path), required=True, help="The folder that grader batch graded.")
+@ASSIGNMENT
+@with_blame
+def similar(folder: Path, submissions: Path, wanted: tuple[str, ...]) -> int:
+    """Which submissions are alike beyond what is given: a list for a person to look into, and never a mark."""
+    from grader.gradebook.similar import LEAST_SHARE, compare, write_table
+
+    course, chosen = course_of(wanted)
+    book, page = _book(folder, (), wanted), page_of()
+    likeness = compare(course, book, submissions, chosen, _told(page))
+    for pair in likeness.pairs:
+        one, other = pair.students
+        page.spread(f"{pair.assignment}: {one} and {other}", f"{pair.share:.0%} of {pair.num_shared / pair.share:.0f}")
+        page.paragraph(f"{pair.lines[0]} | {pair.lines[1]}", indent=2, style="dim")
+    for sentence in likeness.left_out:
+        page.paragraph(f"not compared: {sentence}", lead="! ", lead_style="yellow")
+    page.paragraph(f"{len(likeness.pairs)} pairs share at least {LEAST_SHARE:.0%}; {likeness.num_compared} submissions compared. "
+                   f"{write_table(book, likeness)} is readable by you alone.")  # fmt: skip
+    return 0
+
+
+COMMANDS = (export, explain, insight, regrade, similar)
 
 
 def _book(folder: Path, more: tuple[Path, ...], wanted: tuple[str, ...]) -> Book:
@@ -157,6 +182,11 @@ def _settled(folder: Path, more: tuple[Path, ...], wanted: tuple[str, ...], file
         return course, whole, terms, finals
     book = _book(folder, more, wanted)
     return course, book, terms, {key: finals[key] for key in book.entries}
+
+
+def _told(page: Page) -> Callable[[str], None]:
+    """Says each step on a terminal, and nothing into a file."""
+    return (lambda step: page.paragraph(step, style="dim")) if page.console.is_terminal else lambda step: None
 
 
 def _column(text: str, course: Course) -> tuple[str, str]:

@@ -75,7 +75,7 @@ def _hash(text: str) -> int:
 
 def _imported(tree: ast.AST) -> dict[str, str]:
     """Alias -> what is imported under it."""
-    found = {}
+    found: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.asname or alias.name.partition(".")[0]: alias.name for alias in node.names}

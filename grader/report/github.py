@@ -16,7 +16,7 @@ NUM_SHOWN = 10
 SUMMARY_BYTES = 2**20
 
 
-def annotations(report: Report, folder: str) -> str:
+def to_annotations(report: Report, folder: str) -> str:
     """A command for each failed law, those with the most points first; where the student's line is known, it is in `folder`."""
     failed = sorted(_failed(report), key=lambda law: -law.possible)
     lines = [_annotation(law, law.message or Message(seen=""), folder) for law in failed[:NUM_SHOWN]]
@@ -25,7 +25,7 @@ def annotations(report: Report, folder: str) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def summary(report: Report) -> str:
+def to_summary(report: Report) -> str:
     """Marks as a table and every failed law, as Markdown, within what GitHub takes."""
     text = table(report)
     for number, law in enumerate(failed := list(_failed(report))):
