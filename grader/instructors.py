@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from grader.gradebook.terms import Terms
     from grader.report.page import Page
 
+FORMS = ("csv", "markdown", "canvas", "moodle", "gradescope", "prairielearn", "autolab", "junit", "github")
 CLASS = click.argument("folder", metavar="CLASS", type=click.Path(path_type=Path, file_okay=False))
 MORE = click.option("--and", "more", multiple=True, type=click.Path(path_type=Path, file_okay=False),
                     help="Another folder of the same class, with other assignments; may be repeated.")  # fmt: skip
@@ -32,7 +33,7 @@ TERMS = click.option("--terms", "terms_file", type=click.Path(path_type=Path), d
 @MORE
 @ASSIGNMENT
 @TERMS
-@click.option("--format", "form", type=click.Choice(["csv", "markdown", "canvas", "moodle"]), default="csv", show_default=True)
+@click.option("--format", "form", type=click.Choice(FORMS), default="csv", show_default=True)
 @click.option("--into", type=click.Path(path_type=Path), default=None, help="canvas, moodle: the platform's file, copied and filled.")
 @click.option("--to", type=click.Path(path_type=Path), default=None, help="What to write. [default: a file in CLASS/exports]")
 @click.option("--column", "columns", multiple=True, metavar="ASSIGNMENT=HEADER", help="canvas, moodle: the column of an assignment.")
@@ -42,10 +43,16 @@ TERMS = click.option("--terms", "terms_file", type=click.Path(path_type=Path), d
 @with_blame
 def export(folder: Path, more: tuple[Path, ...], wanted: tuple[str, ...], terms_file: Path | None, form: str, into: Path | None,
            to: Path | None, columns: tuple[str, ...], by: str, scale: bool, allow_blanks: bool) -> int:  # fmt: skip
-    """Write the final marks of a class for a platform, and their changes into the trail."""
-    from grader.gradebook.export import Order, write
+    """Write the final marks of a class for a platform, and their changes into the trail.
+
+    CLASS may also be a run folder, such as .grade/latest: its report is then written in the form of a platform's autograder.
+    """
+    from grader.gradebook.export import Order, write, write_run
     from grader.gradebook.trail import record
 
+    if (folder / "report.json").is_file():
+        click.echo(write_run(folder, form, to), nl=False)
+        return 0
     course, book, _, finals = _settled(folder, more, wanted, terms_file)
     order = Order(form, into, to, dict(_column(each, course) for each in columns), by, scale)
     written, remarks = write(book, finals, order)
