@@ -1,6 +1,6 @@
 # One command for a student: make grade. All the others: make help.
 .DEFAULT_GOAL := help
-.PHONY: help setup grade gpu watch hint test check selfcheck starter mutants exploits soak gpusoak sanitize pages bench report data release upgrade site FORCE
+.PHONY: help setup grade gpu watch hint test check selfcheck starter mutants exploits soak classoak slurm gpusoak sanitize pages bench report data release upgrade site FORCE
 
 # Given on the command line only: a variable K or OUT of the shell is somebody else's.
 A          =
@@ -85,6 +85,14 @@ soak: $(STAMP) ## grade TIMES times, half of them on a busy machine; kill the gr
 	$(OURS)
 	@$(PY) -m tests.soak.grading --times $(TIMES) $(CHOICE)
 	@$(PY) -m tests.soak.killed --times $(TIMES)
+
+classoak: $(STAMP) ## grade a synthetic class of 300, again, in every layout, killed twenty times (an hour)
+	$(OURS)
+	@$(PY) -m tests.soak.whole_class $(or $(CHOICE),-a collectives -a memory_accounting)
+
+slurm: $(STAMP) ## grade a small class on the Slurm that is here (.ci/slurm starts one of one node)
+	$(OURS)
+	@$(PY) -m pytest tests/slurm $(ONLY)
 
 gpusoak: $(STAMP) ## solutions and sampled mutants on this machine's GPUs; nothing may be left there
 	$(OURS)

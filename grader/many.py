@@ -62,8 +62,10 @@ def batch(
 def _opener(executor: str, num_jobs: int, limit_s: float, settings: tuple[str, ...]) -> OpenCrew:
     """Who grades, once it is known what all gradings have in common."""
     if executor == "slurm":
-        from grader.batch.slurm import SlurmCrew
-
+        try:
+            from grader.batch.slurm import SlurmCrew
+        except ModuleNotFoundError as absent:  # students' environments have none
+            raise UsageError("--executor slurm needs submitit, which isn't here: .venv/bin/pip install submitit") from absent
         told = dict(each.lstrip("-").partition("=")[::2] for each in settings)
         return lambda job: SlurmCrew(job, num_jobs, limit_s, told)
     if settings:

@@ -45,11 +45,8 @@ class Roster:
 
     def __post_init__(self) -> None:
         for person in self.people:
-            for word in (person.id, *person.aliases):
+            for word in (person.id, *person.aliases, person.email, person.email.partition("@")[0]):
                 self._by_id[_as_id(word)].add(person.id)
-            local = person.email.partition("@")[0]
-            if local:
-                self._by_id[_as_id(local)].add(person.id)
             for spelling in _spellings(person.name):
                 self._by_name[spelling].add(person.id)
         for person in self.people:  # an id is its owner's, whoever has the same word as an alias

@@ -83,3 +83,23 @@ def test_a_file_that_is_no_store_is_named(tmp_path: Path) -> None:
     path.write_bytes(b"not a database at all" * 99)
     with pytest.raises(MachineError, match=r"store\.sqlite can't be opened .* remove it to start afresh"):
         Store(path)
+
+
+def test_a_store_that_does_not_forget_keeps_every_submission(tmp_path: Path) -> None:
+    """A class has hundreds, and all of them may be judged again."""
+    for attempt in range(NUM_SUBMISSIONS_KEPT + 2):
+        store = Store(tmp_path / "store.sqlite", forgets=False)
+        store.put(f"key-{attempt}", f"often-{attempt}", asked("often"), OUTCOME)
+        store.close()
+    assert kept(tmp_path / "store.sqlite") == {f"often-{attempt}" for attempt in range(NUM_SUBMISSIONS_KEPT + 2)}
+
+
+def test_a_store_takes_over_what_another_holds(tmp_path: Path) -> None:
+    """All of it, once; the other is empty then, and may be filled and taken over again."""
+    ours, other = Store(tmp_path / "ours.sqlite"), Store(tmp_path / "other.sqlite")
+    for key in ("a", "b"):
+        other.put(key, "s", asked("tiny"), OUTCOME)
+        ours.absorb(other.path)
+        assert ours.outcome(key) == OUTCOME and other.outcome(key) is None
+    with pytest.raises(MachineError, match=r"nothing\.sqlite can't be taken into"):
+        ours.absorb(tmp_path / "nowhere" / "nothing.sqlite")

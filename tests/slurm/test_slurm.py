@@ -1,0 +1,48 @@
+"""`grader batch --executor slurm` on a real Slurm. Not among the other tests: `make slurm` needs one, and `.ci/run` brings one up."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from grader.batch import grade_class
+from grader.batch.local import LocalCrew
+from grader.batch.slurm import SlurmCrew
+from grader.course import Course
+from grader.errors import UsageError
+from grader.ledger import Ledger
+from tests.grader.batch.downloads import Files, Student, plain
+
+
+def table(out: Path) -> dict[str, tuple[str, int, str]]:
+    """What must be the same wherever it was graded."""
+    return {row.student: (row.state, row.earned, row.submission) for row in Ledger(out).rows()}
+
+
+def test_slurm_gives_the_same_rows_as_this_machine(course: Course, handed: dict[Student, Files], tmp_path: Path) -> None:
+    """An array of jobs, two at a time, each with a GPU of the cluster's; nothing is left in its queue."""
+    plain(tmp_path / "in", handed)
+    settings = {"gres": "gpu:1", "mem": "500M"}
+    grade_class(course, course.assignments, tmp_path / "in", tmp_path / "slurm", lambda job: SlurmCrew(job, 2, 600.0, settings))
+    grade_class(course, course.assignments, tmp_path / "in", tmp_path / "here", lambda job: LocalCrew(job, 2, 600.0))
+    assert table(tmp_path / "slurm") == table(tmp_path / "here")
+    assert subprocess.run(["squeue", "--noheader"], capture_output=True, check=True).stdout == b""
+    assert not (tmp_path / "slurm" / "slurm").exists()
+
+
+def test_a_job_that_is_taken_away_is_followed_by_another(course: Course, handed: dict[Student, Files], tmp_path: Path) -> None:
+    """Its works get marks all the same, at the second attempt: elsewhere if the cluster has another node, here where it has none."""
+    plain(tmp_path / "in", dict(list(handed.items())[:2]))
+    (course.root / "trouble").write_text("cancel")
+    grade_class(course, course.assignments, tmp_path / "in", tmp_path / "out", lambda job: SlurmCrew(job, 1, 600.0))
+    assert {(row.state, row.attempts) for row in Ledger(tmp_path / "out").rows()} == {("marked", 2)}
+
+
+def test_what_slurm_does_not_take_is_said(course: Course, handed: dict[Student, Files], tmp_path: Path) -> None:
+    """With sbatch's own reason."""
+    plain(tmp_path / "in", handed)
+    nowhere = {"partition": "none"}
+    with pytest.raises(UsageError, match=r"Slurm takes no such job: .*partition"):
+        grade_class(course, course.assignments, tmp_path / "in", tmp_path / "out", lambda job: SlurmCrew(job, 1, 600.0, nowhere))
