@@ -11,17 +11,16 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
-import yaml
 
 from grader.errors import CourseError, UsageError
 from grader.policy import EVERYWHERE
 from grader.records import Assignment, Evidence, Law, Rule, Task
+from grader.yaml_file import YamlFile
 
 SPEC_NAME = "assignment.yaml"
-YamlLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml reads ten times faster than Python does, where a wheel brings it
 LIBRARIES = frozenset({"torch", "triton", "numpy", "ml_dtypes", "lm", "grader", "pytest"})
 
 Word = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*$")]
@@ -127,12 +126,8 @@ def load_assignment(folder: Path) -> Assignment:
     path = folder / SPEC_NAME
     if not re.fullmatch(r"[a-z][a-z0-9_]*", folder.name):
         raise CourseError(f"{folder}: an assignment's folder is named in lower case with underscores, as its Python file would be.")
-    page = _Page(path)
-    try:
-        text = msgspec.convert(page.tree, _AssignmentText)
-    except msgspec.ValidationError as error:
-        sentence, _, where = str(error).rpartition(" - at ")
-        raise page.error(where.strip("`") if sentence else "$", sentence or str(error)) from None
+    page = YamlFile(path, CourseError, missing="every folder in assignments/ has one.")
+    text = page.convert(_AssignmentText)
     _check_names(text, page)
     return _assignment(folder.name, text, page)
 
@@ -155,54 +150,8 @@ def _nearest(key: str, assignments: Iterable[Assignment]) -> str:
     return f"Did you mean {' or '.join(names[name] for name in close)}?" if close else f"There are: {', '.join(names.values())}."
 
 
-# --- the page, and where things stand on it --------------------------------------------------------------------------
-class _Page:
-    """A YAML file as a tree of plain values, which can tell the line of any `$.path`."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            loader = YamlLoader(path.read_text(encoding="utf-8"))
-            self.root = loader.get_single_node()
-            self.tree: Any = loader.construct_document(self.root) if self.root else None
-        except FileNotFoundError:
-            raise CourseError(f"{path} is missing: every folder in assignments/ has one.") from None
-        except UnicodeDecodeError as error:
-            raise CourseError(f"{path} is not UTF-8: {error.reason} at byte {error.start}.") from None
-        except yaml.MarkedYAMLError as error:
-            line = error.problem_mark.line + 1 if error.problem_mark else 1
-            raise CourseError(f"{path}:{line}: this is not YAML: {error.problem}. A text with a colon or a quote needs quotes.") from None
-        self._refuse_repeated_keys(self.root, "$")
-
-    def _refuse_repeated_keys(self, node: yaml.Node | None, where: str) -> None:
-        # YAML's loader keeps the last of two equal keys without a word.
-        if isinstance(node, yaml.SequenceNode):
-            for index, child in enumerate(node.value):
-                self._refuse_repeated_keys(child, f"{where}[{index}]")
-        elif isinstance(node, yaml.MappingNode):
-            seen: set[str] = set()
-            for key, child in node.value:
-                if key.value in seen:
-                    raise CourseError(f"{self.path}:{key.start_mark.line + 1}: `{where}.{key.value}` stands twice; expected once.")
-                seen.add(key.value)
-                self._refuse_repeated_keys(child, f"{where}.{key.value}")
-
-    def line(self, where: str) -> int:
-        """The line (from 1) of `where`, such as `$.tasks[0].laws[1].points`, or of the nearest thing around it that exists."""
-        node = self.root
-        for key, index in re.findall(r"\.(\w+)|\[(\d+)\]", where):
-            if key and isinstance(node, yaml.MappingNode):
-                node = next((child for name, child in node.value if name.value == key), node)
-            elif index and isinstance(node, yaml.SequenceNode):
-                node = node.value[int(index)]
-        return node.start_mark.line + 1 if node else 1
-
-    def error(self, where: str, sentence: str) -> CourseError:
-        return CourseError(f"{self.path}:{self.line(where)}: `{where}`: {sentence.rstrip('.')}.")
-
-
 # --- what the types cannot say ---------------------------------------------------------------------------------------
-def _check_names(text: _AssignmentText, page: _Page) -> None:
+def _check_names(text: _AssignmentText, page: YamlFile) -> None:
     _refuse_twice(((f"$.files[{i}]", file) for i, file in enumerate(text.files)), page)
     for i, file in enumerate(text.files):
         if (module := file.removesuffix(".py")) in sys.stdlib_module_names | LIBRARIES:
@@ -222,7 +171,7 @@ def _check_names(text: _AssignmentText, page: _Page) -> None:
             raise page.error(f"$.permitted[{i}].id", f"no rule is called {exception.id!r}; there are {', '.join(known)}")
 
 
-def _refuse_twice(named: Iterable[tuple[str, str]], page: _Page) -> None:
+def _refuse_twice(named: Iterable[tuple[str, str]], page: YamlFile) -> None:
     first: dict[str, str] = {}
     for where, name in named:
         if name in first:
@@ -230,7 +179,7 @@ def _refuse_twice(named: Iterable[tuple[str, str]], page: _Page) -> None:
         first[name] = where
 
 
-def _assignment(name: str, text: _AssignmentText, page: _Page) -> Assignment:
+def _assignment(name: str, text: _AssignmentText, page: YamlFile) -> Assignment:
     tasks = tuple(
         Task(f"{name}.{task.id}", task.title, _laws(name, task), tuple(task.regions), task.stub.rstrip("\n"), tuple(task.hints))
         for task in text.tasks
@@ -253,7 +202,7 @@ def _laws(assignment: str, task: _TaskText) -> tuple[Law, ...]:
     )
 
 
-def _check_needs(tasks: Sequence[Task], page: _Page) -> None:
+def _check_needs(tasks: Sequence[Task], page: YamlFile) -> None:
     """A need names a law of this assignment, and following needs never comes back to where it began."""
     laws = {law.id: law for task in tasks for law in task.laws}
     for i, task in enumerate(tasks):

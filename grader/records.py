@@ -380,6 +380,7 @@ class CaseVerdict:
     staff: str = ""  # the whole failure with inputs' hashes, seed and expected values; never in a student's report
     keys: tuple[str, ...] = ()  # the observations it looked at
     profile: ProfileName = "cpu"  # where it was judged
+    wall_s: float = field(default=0.0, compare=False)  # until its verdict was there; next to nothing if its observations were stored
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 from collections.abc import Collection, Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +138,8 @@ class JudgePlugin:
                 _tell_developer(report, item, case, error)
         elif call.when == "call":
             case.verdict = case.becomes("passed")
+        if case.verdict is not None:
+            case.verdict = replace(case.verdict, wall_s=round(case.verdict.wall_s + call.duration, 3))
         if call.when == "teardown" and self.progress and case.verdict:
             self.progress.judged(case.verdict)
         return report

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from grader.pictures import standoff, timeline
 from grader.pictures.words import Sources
@@ -15,6 +16,9 @@ from grader.report.files import PAGE, PUBLIC, write
 from grader.report.page import CONTROL
 from grader.report.terminal import COMMANDS, LABELS, SIGNS, alike, is_not_started, is_unasked, which_cases
 from grader.store import Store
+
+if TYPE_CHECKING:
+    import jinja2
 
 TEMPLATES = Path(__file__).with_name("templates")
 NUM_DRAWN = 8  # failures of a page whose runs are drawn: more would make it slow, and the last are seldom what to begin with
@@ -39,23 +43,27 @@ class Failure:
 
 def write_page(report: Report, store: Store, out: Path) -> Path:
     """Write report.html into the run folder. Raises MachineError if the disk refuses."""
-    import jinja2  # a fifth of a second, which only a page should cost
-
-    surroundings = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES), undefined=jinja2.StrictUndefined, autoescape=True, trim_blocks=True, lstrip_blocks=True,
-        finalize=lambda value: CONTROL.sub("\N{REPLACEMENT CHARACTER}", value) if type(value) is str else value,
-    )  # fmt: skip
     sources = Sources(Path(report.origin))
     room = iter(range(NUM_DRAWN))
     failures = {each.name: list(_failures(each, store, sources, room)) for each in report.assignments}
     anchors = {law.id: law.id if law in failure.laws else "" for per in failures.values() for failure in per for law in failure.laws}
     asked = {task.id for each in report.assignments for task in each.tasks if not all(map(is_unasked, task.laws))}
-    text = surroundings.get_template("report.html.j2").render(
+    text = surroundings(TEMPLATES).get_template("report.html.j2").render(
         report=report, failures=failures, anchors=anchors, labels=LABELS, commands=COMMANDS, signs=SIGNS, verdicts=VERDICTS,
         is_unasked=is_unasked, is_not_started=is_not_started, asked=asked, num_open=NUM_OPEN,
     )  # fmt: skip
     write(out / PAGE, text, PUBLIC)
     return out / PAGE
+
+
+def surroundings(*folders: Path) -> jinja2.Environment:
+    """What pages are made in: templates of `folders`, every value escaped, and no control characters."""
+    import jinja2  # a fifth of a second, which only a page should cost
+
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folders), undefined=jinja2.StrictUndefined, autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        finalize=lambda value: CONTROL.sub("\N{REPLACEMENT CHARACTER}", value) if type(value) is str else value,
+    )  # fmt: skip
 
 
 def _failures(assignment: AssignmentMark, store: Store, sources: Sources, room: Iterator[int]) -> Iterator[Failure]:

@@ -34,7 +34,7 @@ def _suite(task: TaskMark) -> ET.Element:
     for law in task.laws:
         for number, case in enumerate(law.cases, 1):
             name = f"hidden case {number}: {case.id}" if case.hidden else case.id  # hidden ids say the kind only, and kinds repeat
-            element = ET.SubElement(suite, "testcase", classname=_clean(law.id), name=_clean(name))
+            element = ET.SubElement(suite, "testcase", classname=_clean(law.id), name=_clean(name), time=f"{case.wall_s:.3f}")
             if case.outcome in CHILD_OF:
                 child = ET.SubElement(element, CHILD_OF[case.outcome], message=_clean(case.message.seen if case.message else case.outcome))
                 child.text = _clean("\n".join([law.claim, message_text(case.message) if case.message else ""]))
