@@ -18,9 +18,11 @@ from grader.devices import num_cores
 from grader.intake import intake
 from grader.judge.ports import Progress
 from grader.judge.session import Judged, judge
+from grader.levels import LEVELS
 from grader.observe.live import Runs
 from grader.observe.observer import Observer
 from grader.policy import hits
+from grader.ranks.isolation import let_ranks_in
 from grader.records import Assignment, Report, Submission, canonical, digest
 from grader.report.files import PRIVATE, write, write_all
 from grader.report.json_report import SCHEMA_NAME
@@ -87,13 +89,13 @@ def compose(
 
 
 @contextmanager
-def opened_runs(root: Path, out: Path | None, *, replay: bool = False, walls: bool = True) -> Iterator[Runs]:
+def opened_runs(root: Path, out: Path | None, *, replay: bool = False, at_most: str = LEVELS[0]) -> Iterator[Runs]:
     """Processes and a store for one grading or for many; without `out` the store is forgotten afterwards."""
     with ExitStack() as opened:
         folder = out.resolve() if out else Path(opened.enter_context(tempfile.TemporaryDirectory(prefix=f"grader-{os.getpid()}-")))
         store = Store(folder / STORE_NAME)
         opened.callback(store.close)
-        runs = Runs(root, store, replay, walls)
+        runs = Runs(root, store, replay, at_most)
         opened.callback(runs.close)
         yield runs
 
@@ -114,6 +116,7 @@ def taken_in(path: Path, assignments: Sequence[Assignment], runs: Runs, flavours
     shutil.rmtree(copies, ignore_errors=True)
     try:
         submissions = {each.name: _read(each, intake(each, path, into=copies / each.name)) for each in assignments}
+        let_ranks_in(copies, reading=True)
         for flavour in flavours or dict.fromkeys(flavour for each in assignments for flavour in each.flavours):
             runs.prepare(flavour)
         yield Observer(runs, {each.name: each for each in assignments}, submissions)

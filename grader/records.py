@@ -257,6 +257,7 @@ class Outcome:
     fault: Fault | None
     findings: tuple[str, ...] = ()  # warnings that fail nothing by themselves (an order that NCCL may hang on)
     wall_s: float = 0.0
+    loopback_bytes: int | None = None  # witnessed: what the ranks' own network has carried; None: they had none of their own
 
 
 # --- a course --------------------------------------------------------------------------------------------------------

@@ -11,13 +11,14 @@ import shutil
 import sys
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 
 from grader.errors import MachineError
 from grader.frames import Bytes
-from grader.ranks.isolation import NOT_RUN, label
+from grader.levels import LEVELS
+from grader.ranks.isolation import NOT_RUN, label, let_ranks_in, level_in
 from grader.ranks.zygote import Zygote
 from grader.records import Assignment, Fault, Json, Outcome, RankOutcome, Request, Submission, canonical, digest
 from grader.store import Store
@@ -35,13 +36,13 @@ class Runs:
 
     root    the course: probes and the grader's own `lm` are found there
     replay  the store only; a request that it lacks is a MachineError
-    walls   whether ranks lay walls on themselves; without them marks are formative
+    at_most the strongest level of isolation that is wanted; at D ranks have no walls, and marks are formative
     """
 
     root: Path
     store: Store
     replay: bool = False
-    walls: bool = True
+    at_most: str = LEVELS[0]
     _zygotes: dict[str, Zygote] = field(default_factory=dict)
     _environment: str = ""
     _is_closed: bool = False
@@ -56,12 +57,23 @@ class Runs:
             if self._is_closed:
                 raise MachineError("every process has been ended: nothing more is run")
             if not self.replay and flavour not in self._zygotes:
-                self._zygotes[flavour] = Zygote(flavour)
+                let_ranks_in(self.store.path.parent)
+                self._zygotes[flavour] = Zygote(flavour, self.at_most, [self.root / "tests" / "probes", self.store.path.parent])
 
     def key(self, submission: Submission, request: Request) -> str:
-        """What decides an outcome, hashed: submission, probe, case, inputs, what comes back, the code that runs it, versions."""
+        """What decides an outcome, hashed: submission, probe, case, inputs, what comes back, the code that runs it, versions, walls."""
         self._environment = self._environment or environment_hash(self.root)
-        return digest(submission.hash, self.probes(request.assignment).read_bytes(), self._environment, canonical(request.header()))
+        probes, level = self.probes(request.assignment).read_bytes(), self.level(request)
+        return digest(submission.hash, probes, self._environment, canonical(request.header()), level)
+
+    def level(self, request: Request) -> str:
+        """The level of isolation that was witnessed for such a request; of a replay, when it was run."""
+        if self.replay or self._is_closed:
+            return level_in(self.isolation())
+        if self.at_most == LEVELS[-1] or request.device == "cuda":
+            return LEVELS[-1]
+        self.prepare(request.flavour)
+        return self._zygotes[request.flavour].level()
 
     def probes(self, assignment: str) -> Path:
         """The file whose functions run beside a submission."""
@@ -103,7 +115,7 @@ class Runs:
         with self._mine:
             seen = [zygote.walls for zygote in self._zygotes.values() if zygote.walls]
         if seen:
-            note.write_text(told := label(seen if self.walls else [{"denied": {}}]), encoding="utf-8")
+            note.write_text(told := label(seen if self.at_most != LEVELS[-1] else [{"landlock": 0, "denied": {}}]), encoding="utf-8")
             return told
         return note.read_text(encoding="utf-8") if note.exists() else NOT_RUN
 
@@ -123,7 +135,7 @@ class Runs:
             self._compile(self.probes(request.assignment))
             openings = openings_of(self.root, self.store.path.parent, assignment, submission, request, key, gpus)
             for order, _ in openings:
-                order["walls"] = self.walls
+                order["walls"] = self.at_most != LEVELS[-1]
         for _ in range(2):
             self.prepare(request.flavour)
             zygote = self._zygotes[request.flavour]
@@ -159,9 +171,10 @@ def run_once(zygote: Zygote, request: Request, openings: Sequence[tuple[Json, li
     launch = zygote.launch(openings)
     try:
         endpoints = [Endpoint(s.rank, s.pid, s.pipes.line, s.pipes.log, s.opening) for s in launch.started]
-        return Broker(request, endpoints, launch).run()
+        outcome = Broker(request, endpoints, launch).run()
     finally:
         launch.end()
+    return replace(outcome, loopback_bytes=launch.loopback_bytes)
 
 
 def openings_of(
@@ -220,9 +233,8 @@ def environment_hash(root: Path) -> str:
     rooms = [*(GRADER / room for room in ("worker", "wire", "ranks", "observe")), given_room(root)]
     sources = sorted(path for room in rooms for path in room.rglob("*.py"))
     versions = [f"{name} {_version(name)}" for name in ("torch", "triton", "numpy")]
-    return digest(
-        *(path.read_bytes() for path in [*sources, GRADER / "records.py", GRADER / "frames.py"]), *versions, sys.version, platform.machine()
-    )
+    sources += [GRADER / f"{name}.py" for name in ("records", "frames", "levels")]
+    return digest(*(path.read_bytes() for path in sources), *versions, sys.version, platform.machine())
 
 
 def _version(distribution: str) -> str:
