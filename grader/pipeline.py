@@ -22,7 +22,7 @@ from grader.levels import LEVELS
 from grader.observe.live import Runs
 from grader.observe.observer import Observer
 from grader.policy import hits
-from grader.ranks.isolation import let_ranks_in
+from grader.ranks.isolation import let_ranks_in, why_formative
 from grader.records import Assignment, Report, Submission, canonical, digest
 from grader.report.files import PRIVATE, write, write_all
 from grader.report.json_report import SCHEMA_NAME
@@ -71,7 +71,7 @@ def compose(
 ) -> Report:
     """The one record that every output is rendered from."""
     marks = score(assignments, judged.verdicts)
-    submissions = observer.submissions
+    submissions, isolation = observer.submissions, observer.runs.isolation()
     return Report(
         schema=SCHEMA_NAME,
         submission=digest(canonical({name: submission.hash for name, submission in submissions.items()})),
@@ -82,10 +82,16 @@ def compose(
         assignments=marks,
         notes=tuple(dict.fromkeys([*notes, *(note for submission in submissions.values() for note in submission.notes)])),
         environment=environment(),
-        isolation=observer.runs.isolation(),
+        isolation=isolation,
         wall_s=wall_s,
         interrupted=judged.interrupted,
+        formative=why_formative(isolation, needed_by(assignments)),
     )
+
+
+def needed_by(assignments: Sequence[Assignment]) -> str:
+    """The level of isolation that marks for all of these need."""
+    return min((each.isolation for each in assignments), default=LEVELS[-1])
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from grader.records import Assignment, Fault, Json, Outcome, RankOutcome, Reques
 from grader.store import Store
 from grader.wire.broker import Broker
 from grader.wire.endpoint import Endpoint
+from grader.wire.loopback import fault_of_traffic, is_without_network
 
 GRADER = Path(__file__).parents[1]
 LATEST = Path(".grade/latest")  # where the command line keeps a run unless it is told otherwise
@@ -68,10 +69,10 @@ class Runs:
 
     def level(self, request: Request) -> str:
         """The level of isolation that was witnessed for such a request; of a replay, when it was run."""
-        if self.replay or self._is_closed:
-            return level_in(self.isolation())
         if self.at_most == LEVELS[-1] or request.device == "cuda":
             return LEVELS[-1]
+        if self.replay or self._is_closed:
+            return level_in(self.isolation())
         self.prepare(request.flavour)
         return self._zygotes[request.flavour].level()
 
@@ -112,12 +113,15 @@ class Runs:
         if self._told:
             return self._told
         note = self.store.path.with_name("isolation.txt")
-        with self._mine:
-            seen = [zygote.walls for zygote in self._zygotes.values() if zygote.walls]
-        if seen:
+        if seen := self.witnessed():
             note.write_text(told := label(seen if self.at_most != LEVELS[-1] else [{"landlock": 0, "denied": {}}]), encoding="utf-8")
             return told
         return note.read_text(encoding="utf-8") if note.exists() else NOT_RUN
+
+    def witnessed(self) -> list[Json]:
+        """What the canary of each process that forks ranks has told: {"flavour", "landlock", "denied", "refused": {level: why not}}."""
+        with self._mine:
+            return [zygote.walls for zygote in self._zygotes.values() if zygote.walls]
 
     def close(self) -> None:
         """End every process, and with them whatever other threads still run."""
@@ -140,17 +144,20 @@ class Runs:
             self.prepare(request.flavour)
             zygote = self._zygotes[request.flavour]
             try:
-                return run_once(zygote, request, openings)
+                outcome = run_once(zygote, request, openings)
+                break
             except MachineError:
                 if self._is_closed:
                     raise
                 # The zygote or the supervisor died. Once may be the machine; twice on one request is the submission's doing.
                 self._replace_dead(zygote)
                 self._zygotes[request.flavour].wait_ready()  # if this fails too, it is the machine's fault after all
-        sentence = "the processes that watch the ranks were killed, twice: nothing but the submission runs beside them"
-        return Outcome(
-            tuple(RankOutcome(rank, False, None) for rank in range(request.world_size)), (), Fault("killed_watcher", -1, sentence)
-        )
+        else:
+            return killed_watcher(request)
+        if is_without_network(request, outcome):
+            raise MachineError("gloo's ranks can't reach each other here: the machine's loopback interface is not up. As root, "
+                               "`ip link set lo up`; at isolation A ranks have one of their own.")  # fmt: skip
+        return outcome
 
     def _compile(self, probes: Path) -> None:
         """Leave bytecode beside `probes`, once: compiling takes 10 ms in every rank, and a grading may have a thousand."""
@@ -166,6 +173,13 @@ class Runs:
             self.prepare(zygote.flavour)
 
 
+def killed_watcher(request: Request) -> Outcome:
+    """What is known of a run that killed the zygote or the supervisor whenever it was tried."""
+    sentence = "the processes that watch the ranks were killed, twice: nothing but the submission runs beside them"
+    ranks = tuple(RankOutcome(rank, False, None) for rank in range(request.world_size))
+    return Outcome(ranks, (), Fault("killed_watcher", -1, sentence))
+
+
 def run_once(zygote: Zygote, request: Request, openings: Sequence[tuple[Json, list[Bytes]]]) -> Outcome:
     """Launch, broker, end; nothing is left afterwards, whatever happened."""
     launch = zygote.launch(openings)
@@ -174,7 +188,8 @@ def run_once(zygote: Zygote, request: Request, openings: Sequence[tuple[Json, li
         outcome = Broker(request, endpoints, launch).run()
     finally:
         launch.end()
-    return replace(outcome, loopback_bytes=launch.loopback_bytes)
+    outcome = replace(outcome, loopback_bytes=launch.loopback_bytes)
+    return replace(outcome, fault=fault_of_traffic(outcome) or outcome.fault)
 
 
 def openings_of(

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from grader.levels import GROUP, LAYERS, LEVELS, NEEDED, layers_of, level_of
+from grader.levels import GROUP, LAYERS, LEVELS, NEEDED, is_enough, layers_of, level_of
 
 WORDS = {
     "reads": "list the course's folder", "reads_code": "read the grader's code", "writes": "write outside of its folder",
@@ -21,6 +21,7 @@ WORDS = {
     "capabilities": "use capabilities",
 }  # fmt: skip
 NOT_RUN = "isolation: no rank was run"
+ON_GPUS = "; ranks on GPUs have limits only"
 _PR_SET_DUMPABLE = 4
 
 
@@ -30,7 +31,7 @@ def label(seen: Sequence[Mapping[str, Any]]) -> str:
     Such as "isolation C: Landlock 7, seccomp, no capabilities, limits"; at level D what a canary could do is named.
     """
     walled = [each for each in seen if each.get("flavour") != "cuda"]
-    on_gpus = "; ranks on GPUs have limits only" if len(walled) < len(seen) else ""
+    on_gpus = ON_GPUS if len(walled) < len(seen) else ""
     if not walled:
         return f"isolation D: formative, not isolated{on_gpus}" if on_gpus else NOT_RUN
     attempts = [attempt for attempts in LAYERS.values() for attempt in attempts]
@@ -52,6 +53,14 @@ def level_in(label: str) -> str:
     """The letter of a label such as "isolation B: ..."; of one that has none it is D."""
     match = re.match(rf"isolation ([{LEVELS}])\b", label)
     return match[1] if match else LEVELS[-1]
+
+
+def why_formative(label: str, needed: str) -> str:
+    """Why points that were earned behind the walls of `label` are no marks where these need level `needed`; "" if they are."""
+    seen = LEVELS[-1] if label.endswith(ON_GPUS) else level_in(label)
+    if label == NOT_RUN or is_enough(seen, needed):
+        return ""
+    return f"Formative: marks need isolation {needed}, and {seen} was witnessed. `grader doctor` says what is missing."
 
 
 def let_ranks_in(folder: Path, *, reading: bool = False) -> None:

@@ -82,7 +82,7 @@ class Zygote:
         self._session, self._ready = Path(word["session"]), True
 
     def level(self) -> str:
-        """The level of isolation that a canary has witnessed, known long before torch is imported. Raises MachineError."""
+        """The level of isolation that a canary has witnessed; known before torch is imported. Raises MachineError."""
         with self._turn:
             self._hear_walls()
         return level_of(self.walls)
@@ -114,7 +114,8 @@ class Zygote:
         handed = [its.fileno(), *(fd for pipe in pipes for fd in pipe.handed())]
         try:
             self._line.sendmsg(
-                [json.dumps(self._order(ranks, openings[0][0])).encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", handed))]
+                [json.dumps(self._order(ranks, openings[0][0])).encode()],
+                [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", handed))]
             )
         except OSError as gone:
             raise MachineError(f"the process that forks ranks is gone: {self._last_words() or gone}") from gone

@@ -104,8 +104,8 @@ def see_only(reading: Iterable[str], writing: Iterable[str], devices: Iterable[s
         if os.path.exists(root + path):
             _set_attributes(root + path, clear=_ATTR_RDONLY)
     os.chdir(root)
-    _called(_LIBC.syscall(_PIVOT_ROOT[os.uname().machine], b".", b"."))
-    _called(_LIBC.umount2(b".", _DETACH))  # the old tree, which lay over the new one
+    _called(_LIBC.syscall(_PIVOT_ROOT[os.uname().machine], b".", b"."), "pivot_root")
+    _called(_LIBC.umount2(b".", _DETACH), "umount")  # the old tree, which lay over the new one
     os.chdir(private)
 
 
@@ -136,10 +136,10 @@ def _set_attributes(path: str, *, add: int = 0, clear: int = 0, recursive: bool 
 
 
 def _unshare(flags: int) -> None:
-    _called(_LIBC.unshare(flags))
+    _called(_LIBC.unshare(flags), "unshare")
 
 
-def _called(returned: int, what: str = "") -> None:
+def _called(returned: int, what: str) -> None:
     if returned < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), what)

@@ -46,7 +46,8 @@ def main(order: Json, fds: list[int], folder: Path, plan: Plan) -> NoReturn:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             kernel.sweep()
             kernel.remove(folder)
-        Words(control).say({"swept": True, "loopback_bytes": namespaces.loopback_bytes() if plan.level == "A" else None})
+        has_counter = plan.level == "A" and order["has_loopback"]
+        Words(control).say({"swept": True, "loopback_bytes": namespaces.loopback_bytes() if has_counter else None})
     finally:
         os._exit(0)
 
