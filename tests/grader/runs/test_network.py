@@ -112,7 +112,7 @@ with opened_for_two("C") as observer:
 
 
 def test_a_machine_without_a_loopback_is_at_fault_and_not_the_submission() -> None:
-    """Gloo's own words name an address and would end in the submission's report; they are the machine's, and nothing is kept for replays."""
+    """Gloo's own words name an address and would end in the student's report; they are the machine's, and no replay has them."""
     seen = subprocess.run([sys.executable, "-c", WITHOUT_LOOPBACK.format(root=str(ROOT))], capture_output=True, text=True, timeout=120)
     if "no network namespace" in seen.stderr:
         return  # nothing can be taken away from this machine: what it has is what `doctor` tries
