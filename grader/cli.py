@@ -16,6 +16,7 @@ from grader.asked import ASSIGNMENT, KEYWORD, OUT, SUBMISSION, course_of, page_o
 from grader.devices import num_cores
 from grader.errors import UsageError
 from grader.exits import EXIT_CALLER, EXIT_COURSE, EXIT_INTERRUPTED, EXIT_MACHINE, with_blame
+from grader.levels import LEVELS
 
 if TYPE_CHECKING:
     from grader.course import Course
@@ -153,16 +154,17 @@ def mutants(wanted: tuple[str, ...], full: bool, keyword: str, jobs: int) -> int
 @commands.command()
 @click.option("-k", "keyword", default="", metavar="WORD", help="Only exploits whose file name contains this.")
 @click.option("--table", type=click.Path(path_type=Path), default=None, help="Write what was seen into this page, by class and level.")
-@click.option("--walls/--no-walls", default=True, show_default=True, help="--no-walls: level D, whatever the machine offers.")
+@click.option("--level", type=click.Choice(list(LEVELS)), default=LEVELS[0], help="The strongest level of isolation to use. [default: A]")
 @JOBS
 @with_blame
-def exploits(keyword: str, table: Path | None, walls: bool, jobs: int) -> int:
+def exploits(keyword: str, table: Path | None, level: str, jobs: int) -> int:
     """Grade dishonest submissions: each must end as its header says, and nothing of it may be left."""
     from grader.selfcheck import Several
     from grader.selfcheck.gauntlet import run_exploits
 
     course, page = _instructors((), "exploits")[0], page_of()
-    return run_exploits(course, Several(functools.partial(_graded_together, walls=walls), course, jobs), page, keyword, table, _told(page))
+    crew = Several(functools.partial(_graded_together, at_most=level), course, jobs)
+    return run_exploits(course, crew, page, keyword, table, _told(page))
 
 
 @commands.command()
@@ -269,12 +271,12 @@ def _told(page: Page) -> Progress:
 
 
 @contextmanager
-def _graded_together(course: Course, out: Path | None = None, *, walls: bool = True) -> Iterator[GradeOne]:
+def _graded_together(course: Course, out: Path | None = None, *, at_most: str = LEVELS[0]) -> Iterator[GradeOne]:
     """Grade many submissions with the same processes: torch is imported once, not once for each. The store is that of `out`, if given."""
     from grader.pipeline import grade as carry
     from grader.pipeline import opened_runs
 
-    with opened_runs(course.root, out, walls=walls) as runs:
+    with opened_runs(course.root, out, at_most=at_most) as runs:
 
         def grade_one(assignment: Assignment, path: Path, laws: tuple[str, ...] | None = None, *, until_failed: bool = False) -> Report:
             report = carry(course, path, [assignment], laws=laws, runs=runs, until_failed=until_failed)

@@ -30,6 +30,7 @@ FileName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*\.py$")]
 Sentence = Annotated[str, msgspec.Meta(pattern=r"\S")]
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Flavour = Literal["torch", "interpreter", "compiler"]
+Level = Literal["A", "B", "C", "D"]
 
 
 class _LawText(msgspec.Struct, forbid_unknown_fields=True):
@@ -65,6 +66,7 @@ class _AssignmentText(msgspec.Struct, forbid_unknown_fields=True):
     flavours: list[Flavour] = []
     host_only: str = ""
     records_hints: bool = False
+    isolation: Level = "D"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +191,9 @@ def _assignment(name: str, text: _AssignmentText, page: YamlFile) -> Assignment:
     flavours = tuple(text.flavours or ["torch"])
     forbidden = (*rules, *EVERYWHERE)
     return Assignment(
-        name, text.number, text.title, tuple(text.files), tasks, forbidden, flavours, text.host_only, text.records_hints, permitted
-    )
+        name, text.number, text.title, tuple(text.files), tasks, forbidden, flavours, text.host_only, text.records_hints, permitted,
+        text.isolation,
+    )  # fmt: skip
 
 
 def _laws(assignment: str, task: _TaskText) -> tuple[Law, ...]:

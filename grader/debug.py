@@ -99,7 +99,7 @@ def _be_the_judge(request: Request, openings: list[tuple[Json, list[Bytes]]], ra
     try:
         os.setsid()  # Ctrl-C is yours alone
         others = [r for r in range(request.world_size) if r != rank]
-        zygote = Zygote(request.flavour) if others else None
+        zygote = Zygote(request.flavour, "C") if others else None  # no network of their own: you are in the machine's
         try:
             launch = zygote.launch([openings[r] for r in others], others) if zygote else None
             started = {s.rank: Endpoint(s.rank, s.pid, s.pipes.line, s.pipes.log, s.opening) for s in launch.started} if launch else {}

@@ -5,32 +5,41 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from grader import devices
 from grader.errors import MachineError, SubmissionError
 from grader.gpu_trial import trial
+from grader.levels import LEVELS
 from grader.observe.observer import Observer
 from grader.observe.profile import GpuProfile
 from grader.pipeline import opened_runs
+from grader.ranks.isolation import let_ranks_in, level_in
 from grader.records import Assignment, GiB, Submission, Transport, digest
 from grader.report.page import Page
 
 PYTHONS = ((3, 11), (3, 13))  # the oldest and the newest that the course runs on
 PACKAGES = {"torch": ((2, 11), None), "triton": ((3, 6), (3, 9)), "numpy": ((2, 0), None)}  # at least, below
 LEAST_CORES, LEAST_DISK_BYTES = 2, 1 * GiB
-WALLS = (
-    "Full walls need Linux 5.13 or newer with Landlock (its name is in /sys/kernel/security/lsm; 6.12 also keeps signals out) and seccomp, "
-    "on x86_64 or aarch64; in a container, one whose own filter allows both. Until then grade only submissions that you trust."
-)
+HOW_TO_GET = {
+    "A": "Namespaces need root with CAP_SYS_ADMIN, or user namespaces: user.max_user_namespaces above 0; on Ubuntu 24.04 and later "
+    "kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile with `userns,` for this Python; on old Debian "
+    "kernel.unprivileged_userns_clone=1. In a container: one with its own /proc unmasked and unshare and mount allowed (docker run "
+    "--security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined).",
+    "B": "A user for each run needs root with CAP_CHOWN, CAP_SETUID and CAP_SETGID (a container's default), in a course's folder and a run "
+    "folder that other users may go through (chmod o+x).",
+    "C": "Walls need Linux 5.13 or newer with Landlock (its name is in /sys/kernel/security/lsm; 6.12 also keeps signals out) and seccomp, "
+    "on x86_64 or aarch64; in a container, one whose own filter allows both. Until then grade only submissions that you trust.",
+}
 PROBE = """import torch.distributed as dist
 
 def total(at):
@@ -54,7 +63,7 @@ class Check:
 def examine() -> list[Check]:
     """Look at everything; starts two ranks twice, which takes some seconds."""
     packages = [_package(name, least, below) for name, (least, below) in PACKAGES.items()]
-    checks = [_python(), *packages, _cores(), _disk(), _gpu(), _namespaces()]
+    checks = [_python(), *packages, _cores(), _disk(), _gpu()]
     if any(check.name == "torch" and check.ok for check in checks):
         checks += [*two_ranks(), *_ranks_on_gpus()]
     return checks
@@ -76,18 +85,33 @@ def show(checks: list[Check], page: Page) -> None:
 
 def two_ranks() -> Iterator[Check]:
     """Two ranks add a tensor on the judge's wire, and again on gloo: the whole chain from judge to rank and back."""
-    with tempfile.TemporaryDirectory(prefix=f"grader-{os.getpid()}-") as folder, opened_runs(Path(folder), None) as runs:
+    with opened_for_two() as observer:
+        yield _two_ranks_on(observer, "wire", "two ranks, wire")
+        yield _two_ranks_on(observer, "gloo", "two ranks, gloo")
+        yield from levels(observer.runs.isolation(), observer.runs.witnessed())
+
+
+@contextmanager
+def opened_for_two(at_most: str = LEVELS[0]) -> Iterator[Observer]:
+    """An observer of an empty submission, in a course of its own whose one probe is `total`."""
+    with tempfile.TemporaryDirectory(prefix=f"grader-{os.getpid()}-") as folder, opened_runs(Path(folder), None, at_most=at_most) as runs:
         root = Path(folder)
+        let_ranks_in(root)
         (root / "tests" / "probes").mkdir(parents=True)
         (root / "tests" / "probes" / "doctor.py").write_text(PROBE)
         (root / "submission").mkdir()
         (root / "submission" / "doctor.py").write_text("")
         submission = Submission(str(root / "submission"), "doctor", {"doctor.py": digest("")})
-        observer = Observer(runs, {"doctor": Assignment("doctor", 0, "Doctor", ("doctor.py",), ())}, {"doctor": submission})
-        yield _two_ranks_on(observer, "wire", "two ranks, wire")
-        yield _two_ranks_on(observer, "gloo", "two ranks, gloo")
-        told = runs.isolation()
-        yield Check("isolation", told.startswith("isolation C"), told, WALLS, is_needed=False)
+        yield Observer(runs, {"doctor": Assignment("doctor", 0, "Doctor", ("doctor.py",), ())}, {"doctor": submission})
+
+
+def levels(label: str, witnessed: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
+    """The level that a canary has witnessed, and of each stronger one why it is not to be had here and what would bring it."""
+    reached = level_in(label)
+    yield Check("isolation", reached != LEVELS[-1], label, HOW_TO_GET["C"], is_needed=False)
+    for level in LEVELS[: LEVELS.index(reached)].removesuffix("C"):
+        why = "; ".join(dict.fromkeys(each["refused"].get(level, "not tried: its user may not change users") for each in witnessed))
+        yield Check(f"level {level}", False, f"not here: {why or 'no rank was started'}", HOW_TO_GET[level], is_needed=False)
 
 
 def _two_ranks_on(observer: Observer, transport: Transport, name: str) -> Check:
@@ -152,15 +176,3 @@ def _ranks_on_gpus() -> Iterator[Check]:
         trouble = trial(GpuProfile(gpus))
         advice = "Grade with --profile cpu until this is mended."
         yield Check("ranks, NCCL", not trouble, trouble or f"{len(gpus)} add a tensor as they should", advice, is_needed=False)
-
-
-def _namespaces() -> Check:
-    """Whether an ordinary process may make namespaces, of which walls around a submission are built."""
-    unshare = shutil.which("unshare")
-    tried = (
-        unshare is not None and subprocess.run([unshare, "--user", "--map-root-user", "--net", "true"], capture_output=True).returncode == 0
-    )
-    seen = "may be made" if tried else "may not be made" if unshare else "not tried: there is no `unshare` program"
-    return Check(
-        "namespaces", tried, seen, "Grade only submissions that you trust, or on a machine that allows user namespaces.", is_needed=False
-    )

@@ -22,7 +22,8 @@ from grader.observe.backlog import Backlog
 from grader.observe.live import Runs
 from grader.observe.observer import Observer
 from grader.observe.profile import GpuProfile
-from grader.pipeline import environment, taken_in
+from grader.pipeline import environment, needed_by, taken_in
+from grader.ranks.isolation import ON_GPUS, why_formative
 from grader.records import NOT_SELECTED, Assignment, CaseVerdict, LawMark, Message, Report, canonical, digest
 from grader.score import is_provisional, score
 
@@ -118,6 +119,7 @@ def merge(assignments: Sequence[Assignment], report: Report, judged: Judged, pro
     """One report of both: marks are added up anew from all verdicts, and say on what they rest."""
     marks = score(assignments, [case for law in _laws(report) for case in law.cases] + list(judged.verdicts))
     has_hidden = any(case.hidden for law in _laws(report) for case in law.cases if not _is_unselected(case))
+    isolation = report.isolation.removesuffix(ON_GPUS) + (ON_GPUS if judged.verdicts else "")
     return replace(
         report,
         earned=sum(mark.earned for mark in marks),
@@ -129,6 +131,8 @@ def merge(assignments: Sequence[Assignment], report: Report, judged: Judged, pro
         wall_s=report.wall_s + judged.wall_s,
         interrupted=report.interrupted or judged.interrupted,
         waits_for=(),
+        isolation=isolation,
+        formative=why_formative(isolation, needed_by(assignments)),
     )
 
 

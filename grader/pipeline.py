@@ -18,9 +18,11 @@ from grader.devices import num_cores
 from grader.intake import intake
 from grader.judge.ports import Progress
 from grader.judge.session import Judged, judge
+from grader.levels import LEVELS
 from grader.observe.live import Runs
 from grader.observe.observer import Observer
 from grader.policy import hits
+from grader.ranks.isolation import let_ranks_in, why_formative
 from grader.records import Assignment, Report, Submission, canonical, digest
 from grader.report.files import PRIVATE, write, write_all
 from grader.report.json_report import SCHEMA_NAME
@@ -73,7 +75,7 @@ def compose(
 ) -> Report:
     """The one record that every output is rendered from."""
     marks = score(assignments, judged.verdicts)
-    submissions = observer.submissions
+    submissions, isolation = observer.submissions, observer.runs.isolation()
     return Report(
         schema=SCHEMA_NAME,
         submission=digest(canonical({name: submission.hash for name, submission in submissions.items()})),
@@ -84,22 +86,28 @@ def compose(
         assignments=marks,
         notes=tuple(dict.fromkeys([*notes, *(note for submission in submissions.values() for note in submission.notes)])),
         environment=environment(),
-        isolation=observer.runs.isolation(),
+        isolation=isolation,
         wall_s=wall_s,
         interrupted=judged.interrupted,
+        formative=why_formative(isolation, needed_by(assignments)),
     )
+
+
+def needed_by(assignments: Sequence[Assignment]) -> str:
+    """The level of isolation that marks for all of these need."""
+    return min((each.isolation for each in assignments), default=LEVELS[-1])
 
 
 @contextmanager
 def opened_runs(
-    root: Path, out: Path | None, *, replay: bool = False, walls: bool = True, told: Path | None = None, forgets: bool = True
+    root: Path, out: Path | None, *, replay: bool = False, at_most: str = LEVELS[0], told: Path | None = None, forgets: bool = True
 ) -> Iterator[Runs]:
     """Processes and a store for one grading or for many; without `out` the store is gone afterwards. `told`: see Runs, `forgets`: Store."""
     with ExitStack() as opened:
         folder = out.resolve() if out else Path(opened.enter_context(tempfile.TemporaryDirectory(prefix=f"grader-{os.getpid()}-")))
         store = Store(folder / STORE_NAME, forgets=forgets)
         opened.callback(store.close)
-        runs = Runs(root, store, replay, walls, told)
+        runs = Runs(root, store, replay, at_most, told)
         opened.callback(runs.close)
         yield runs
 
@@ -123,6 +131,7 @@ def taken_in(
     shutil.rmtree(copies, ignore_errors=True)
     try:
         submissions = {each.name: _read(each, intake(each, path, into=copies / each.name), called) for each in assignments}
+        let_ranks_in(copies, reading=True)
         for flavour in flavours or dict.fromkeys(flavour for each in assignments for flavour in each.flavours):
             runs.prepare(flavour)
         yield Observer(runs, {each.name: each for each in assignments}, submissions)

@@ -228,7 +228,8 @@ class Event:
 class Fault:
     """Why a run did not end well: the submission's blame, in one sentence that names rank, call and line."""
 
-    kind: str  # raised | exited | crashed | deadlock | mismatch | cpu_limit | silent | memory | changed_in_flight | malformed | forbidden
+    # raised | exited | crashed | deadlock | mismatch | cpu_limit | silent | memory | changed_in_flight | malformed | forbidden | forged
+    kind: str
     rank: int  # the rank to look at first; -1: no single one
     sentence: str
     lines: tuple[str, ...] = ()  # one line per rank involved: who waits for what
@@ -257,6 +258,7 @@ class Outcome:
     fault: Fault | None
     findings: tuple[str, ...] = ()  # warnings that fail nothing by themselves (an order that NCCL may hang on)
     wall_s: float = 0.0
+    loopback_bytes: int | None = None  # witnessed: what the ranks' own network has carried; None: they had none of their own
 
 
 # --- a course --------------------------------------------------------------------------------------------------------
@@ -310,6 +312,7 @@ class Assignment:
     host_only: str = ""  # why nothing of it runs on a device; "": it does
     records_hints: bool = False  # the run folder keeps a line for each hint that was told
     permitted: tuple[Rule, ...] = ()  # what is excepted from the rule of that id, and why
+    isolation: str = "D"  # the weakest level at which its points are marks and not only a help
 
     @property
     def points(self) -> int:
@@ -431,3 +434,4 @@ class Report:
     wall_s: float
     interrupted: bool = False  # Ctrl-C: what was judged is here, the rest is "not run"
     waits_for: tuple[ProfileName, ...] = ()  # profiles that were asked for and are still to be judged
+    formative: str = ""  # why these points are a help and no marks: the walls were weaker than the course asks for

@@ -31,6 +31,8 @@ class YamlFile:
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 1
             raise blame(f"{path}:{line}: this is not YAML: {error.problem}. A text with a colon or a quote needs quotes.") from None
+        except yaml.YAMLError as error:  # a control character: it has a place and no line
+            raise blame(f"{path}: this is not YAML: {' '.join(str(error).split())}.") from None
         self._refuse_repeated_keys(self.root, "$")
 
     def convert(self, form: Any, *, strict: bool = True) -> Any:

@@ -11,18 +11,20 @@ import shutil
 import sys
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 
 from grader.errors import MachineError
 from grader.frames import Bytes
-from grader.ranks.isolation import NOT_RUN, label
+from grader.levels import LEVELS
+from grader.ranks.isolation import NOT_RUN, label, let_ranks_in, level_in
 from grader.ranks.zygote import Zygote
 from grader.records import Assignment, Fault, Json, Outcome, RankOutcome, Request, Submission, canonical, digest
 from grader.store import Store
 from grader.wire.broker import Broker
 from grader.wire.endpoint import Endpoint
+from grader.wire.loopback import fault_of_traffic, is_without_network
 
 GRADER = Path(__file__).parents[1]
 LATEST = Path(".grade/latest")  # where the command line keeps a run unless it is told otherwise
@@ -35,14 +37,14 @@ class Runs:
 
     root    the course: probes and the grader's own `lm` are found there
     replay  the store only; a request that it lacks is a MachineError
-    walls   whether ranks lay walls on themselves; without them marks are formative
+    at_most the strongest level of isolation that is wanted; at D ranks have no walls, and marks are formative
     told    the run folder that messages name; None: where the store lies
     """
 
     root: Path
     store: Store
     replay: bool = False
-    walls: bool = True
+    at_most: str = LEVELS[0]
     told: Path | None = None
     _zygotes: dict[str, Zygote] = field(default_factory=dict)
     _environment: str = ""
@@ -58,12 +60,23 @@ class Runs:
             if self._is_closed:
                 raise MachineError("every process has been ended: nothing more is run")
             if not self.replay and flavour not in self._zygotes:
-                self._zygotes[flavour] = Zygote(flavour)
+                let_ranks_in(self.store.path.parent)
+                self._zygotes[flavour] = Zygote(flavour, self.at_most, [self.root / "tests" / "probes", self.store.path.parent])
 
     def key(self, submission: Submission, request: Request) -> str:
-        """What decides an outcome, hashed: submission, probe, case, inputs, what comes back, the code that runs it, versions."""
+        """What decides an outcome, hashed: submission, probe, case, inputs, what comes back, the code that runs it, versions, walls."""
         self._environment = self._environment or environment_hash(self.root)
-        return digest(submission.hash, self.probes(request.assignment).read_bytes(), self._environment, canonical(request.header()))
+        probes, level = self.probes(request.assignment).read_bytes(), self.level(request)
+        return digest(submission.hash, probes, self._environment, canonical(request.header()), level)
+
+    def level(self, request: Request) -> str:
+        """The level of isolation that was witnessed for such a request; of a replay, when it was run."""
+        if self.at_most == LEVELS[-1] or request.device == "cuda":
+            return LEVELS[-1]
+        if self.replay or self._is_closed:
+            return level_in(self.isolation())
+        self.prepare(request.flavour)
+        return self._zygotes[request.flavour].level()
 
     def probes(self, assignment: str) -> Path:
         """The file whose functions run beside a submission."""
@@ -106,12 +119,15 @@ class Runs:
         if self._label:
             return self._label
         note = self.store.path.with_name("isolation.txt")
-        with self._mine:
-            seen = [zygote.walls for zygote in self._zygotes.values() if zygote.walls]
-        if seen:
-            note.write_text(told := label(seen if self.walls else [{"denied": {}}]), encoding="utf-8")
+        if seen := self.witnessed():
+            note.write_text(told := label(seen if self.at_most != LEVELS[-1] else [{"landlock": 0, "denied": {}}]), encoding="utf-8")
             return told
         return note.read_text(encoding="utf-8") if note.exists() else NOT_RUN
+
+    def witnessed(self) -> list[Json]:
+        """What the canary of each process that forks ranks has told: {"flavour", "landlock", "denied", "refused": {level: why not}}."""
+        with self._mine:
+            return [zygote.walls for zygote in self._zygotes.values() if zygote.walls]
 
     def close(self) -> None:
         """End every process, and with them whatever other threads still run."""
@@ -130,22 +146,25 @@ class Runs:
             folder, debug = self.store.path.parent, self.debug_command(key)
             openings = openings_of(self.root, folder, assignment, submission, request, debug, gpus)
             for order, _ in openings:
-                order["walls"] = self.walls
+                order["walls"] = self.at_most != LEVELS[-1]
         for _ in range(2):
             self.prepare(request.flavour)
             zygote = self._zygotes[request.flavour]
             try:
-                return run_once(zygote, request, openings)
+                outcome = run_once(zygote, request, openings)
+                break
             except MachineError:
                 if self._is_closed:
                     raise
                 # The zygote or the supervisor died. Once may be the machine; twice on one request is the submission's doing.
                 self._replace_dead(zygote)
                 self._zygotes[request.flavour].wait_ready()  # if this fails too, it is the machine's fault after all
-        sentence = "the processes that watch the ranks were killed, twice: nothing but the submission runs beside them"
-        return Outcome(
-            tuple(RankOutcome(rank, False, None) for rank in range(request.world_size)), (), Fault("killed_watcher", -1, sentence)
-        )
+        else:
+            return killed_watcher(request)
+        if is_without_network(request, outcome):
+            raise MachineError("gloo's ranks can't reach each other here: the machine's loopback interface is not up. As root, "
+                               "`ip link set lo up`; at isolation A ranks have one of their own.")  # fmt: skip
+        return outcome
 
     def _compile(self, probes: Path) -> None:
         """Leave bytecode beside `probes`, once: compiling takes 10 ms in every rank, and a grading may have a thousand."""
@@ -161,14 +180,23 @@ class Runs:
             self.prepare(zygote.flavour)
 
 
+def killed_watcher(request: Request) -> Outcome:
+    """What is known of a run that killed the zygote or the supervisor whenever it was tried."""
+    sentence = "the processes that watch the ranks were killed, twice: nothing but the submission runs beside them"
+    ranks = tuple(RankOutcome(rank, False, None) for rank in range(request.world_size))
+    return Outcome(ranks, (), Fault("killed_watcher", -1, sentence))
+
+
 def run_once(zygote: Zygote, request: Request, openings: Sequence[tuple[Json, list[Bytes]]]) -> Outcome:
     """Launch, broker, end; nothing is left afterwards, whatever happened."""
     launch = zygote.launch(openings)
     try:
         endpoints = [Endpoint(s.rank, s.pid, s.pipes.line, s.pipes.log, s.opening) for s in launch.started]
-        return Broker(request, endpoints, launch).run()
+        outcome = Broker(request, endpoints, launch).run()
     finally:
         launch.end()
+    outcome = replace(outcome, loopback_bytes=launch.loopback_bytes)
+    return replace(outcome, fault=fault_of_traffic(outcome) or outcome.fault)
 
 
 def openings_of(
@@ -227,9 +255,8 @@ def environment_hash(root: Path) -> str:
     rooms = [*(GRADER / room for room in ("worker", "wire", "ranks", "observe")), given_room(root)]
     sources = sorted(path for room in rooms for path in room.rglob("*.py"))
     versions = [f"{name} {_version(name)}" for name in ("torch", "triton", "numpy")]
-    return digest(
-        *(path.read_bytes() for path in [*sources, GRADER / "records.py", GRADER / "frames.py"]), *versions, sys.version, platform.machine()
-    )
+    sources += [GRADER / f"{name}.py" for name in ("records", "frames", "levels")]
+    return digest(*(path.read_bytes() for path in sources), *versions, sys.version, platform.machine())
 
 
 def _version(distribution: str) -> str:

@@ -58,6 +58,7 @@ class Launch:
         self._control, self._words, self._pipes = control, Words(control), pipes
         self._exits: list[tuple[int, int]] = []
         self._swept = False
+        self.loopback_bytes: int | None = None  # what the ranks' own network has carried, once it has ended; None: they have none
         try:
             pids = self._pids(len(pipes))
         except MachineError:
@@ -118,5 +119,7 @@ class Launch:
         except (EOFError, OSError) as gone:
             raise MachineError("the process that watches the ranks was killed") from gone
         self._exits += [tuple(word["exit"]) for word in words if "exit" in word]
-        self._swept = self._swept or any("swept" in word for word in words)
+        for word in words:
+            if "swept" in word:
+                self._swept, self.loopback_bytes = True, word["loopback_bytes"]
         return words

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import collections
 import contextlib
 import json
 import os
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from grader.errors import MachineError
 from grader.frames import Bytes, Words
+from grader.levels import LEVELS, level_of
 from grader.ranks.isolation import be_unreadable
 from grader.ranks.launch import Launch, Pipes
 from grader.records import Json, KiB
@@ -32,21 +34,26 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 
 class Zygote:
-    """A clean process that has imported torch. Starting returns at once; `launch` waits until it is ready."""
+    """A clean process that has imported torch. Starting returns at once; `launch` waits until it is ready.
 
-    def __init__(self, flavour: str = "torch") -> None:
+    at_most  the strongest level of isolation that is wanted
+    needed   folders that ranks must be able to go through, whoever they are
+    """
+
+    def __init__(self, flavour: str = "torch", at_most: str = LEVELS[0], needed: Sequence[Path] = ()) -> None:
         sweep_leftovers()
         be_unreadable()
         self.flavour = flavour
-        self.walls: Json = None  # what its canary was denied, once it is ready
+        self.walls: Json = None  # what its canary was denied, once it has said so
+        self._words: collections.deque[Json] = collections.deque()
         mine, its = socket.socketpair()
-        self._line, self._ready, self._turn = mine, False, threading.Lock()
+        self._line, self._hearing, self._ready, self._turn = mine, Words(mine), False, threading.Lock()
         self._session: Path | None = None
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process that writes to it
         environment = {name: os.environ[name] for name in FROM_OUTSIDE if name in os.environ} | ONE_THREAD | {"PYTHONPATH": str(ROOT)}
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-s", "-P", "-m", "grader.worker.zygote", str(its.fileno()), flavour],
+                [sys.executable, "-s", "-P", "-m", "grader.worker.zygote", str(its.fileno()), flavour, at_most, *map(str, needed)],
                 pass_fds=[its.fileno()], env=environment, stdin=subprocess.DEVNULL, stdout=self._complaints, stderr=self._complaints,
                 start_new_session=True)  # fmt: skip
         except OSError as refused:
@@ -70,16 +77,33 @@ class Zygote:
     def _wait_ready(self) -> None:
         if self._ready:
             return
-        readable, _, _ = select.select([self._line], [], [], START_DEADLINE_S)
-        try:
-            word = Words(self._line).hear()[0] if readable else None
-        except (EOFError, OSError):
-            word = None
-        if word is None:
-            raise MachineError(
-                f"the process that forks ranks did not start: {self._words() or 'no word from it'}; `grader doctor` says what is missing"
-            )
-        self._session, self.walls, self._ready = Path(word["session"]), {"flavour": self.flavour, **word["walls"]}, True
+        self._hear_walls()
+        word = self._next_word()
+        self._session, self._ready = Path(word["session"]), True
+
+    def level(self) -> str:
+        """The level of isolation that a canary has witnessed; known before torch is imported. Raises MachineError."""
+        with self._turn:
+            self._hear_walls()
+        return level_of(self.walls)
+
+    def _hear_walls(self) -> None:
+        if self.walls is None:
+            self.walls = {"flavour": self.flavour, **self._next_word()["walls"]}
+
+    def _next_word(self) -> Json:
+        while not self._words:
+            try:
+                readable, _, _ = select.select([self._line], [], [], START_DEADLINE_S)
+                if not readable:
+                    raise EOFError
+                self._words.extend(self._hearing.hear())
+            except (EOFError, OSError):
+                raise MachineError(
+                    f"the process that forks ranks did not start: {self._last_words() or 'no word from it'}; "
+                    "`grader doctor` says what is missing"
+                ) from None
+        return self._words.popleft()
 
     def launch(self, openings: Sequence[tuple[Json, list[Bytes]]], ranks: Sequence[int] | None = None) -> Launch:
         """Fork one rank per opening; `ranks` names those to fork where another process plays the rest."""
@@ -90,10 +114,11 @@ class Zygote:
         handed = [its.fileno(), *(fd for pipe in pipes for fd in pipe.handed())]
         try:
             self._line.sendmsg(
-                [json.dumps({"ranks": list(ranks)}).encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", handed))]
+                [json.dumps(self._order(ranks, openings[0][0])).encode()],
+                [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", handed))]
             )
         except OSError as gone:
-            raise MachineError(f"the process that forks ranks is gone: {self._words() or gone}") from gone
+            raise MachineError(f"the process that forks ranks is gone: {self._last_words() or gone}") from gone
         finally:
             its.close()
             for pipe in pipes:
@@ -102,6 +127,8 @@ class Zygote:
 
     def close(self) -> None:
         """End everything that came from this zygote and wait until it is gone."""
+        with contextlib.suppress(MachineError):
+            self.level()  # its canary's folder is gone then
         if not self._ready and not select.select([self._line], [], [], 0)[0]:
             self._process.kill()  # it still imports, and has nothing to tidy up
         self._line.close()  # its sign to tidy up
@@ -114,7 +141,12 @@ class Zygote:
         if self._session is not None:
             shutil.rmtree(self._session, ignore_errors=True)
 
-    def _words(self) -> str:
+    def _order(self, ranks: Sequence[int], first: Json) -> Json:
+        """What the supervisor is told: whom to fork, and what of the walls is its part."""
+        has_walls = first.get("walls", True) and first.get("device") != "cuda"
+        return {"ranks": list(ranks), "walls": has_walls, "has_loopback": first["transport"] == "gloo"}
+
+    def _last_words(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=1.0)
         self._complaints.seek(0)

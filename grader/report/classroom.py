@@ -26,7 +26,8 @@ def summary(report: Report) -> str:
     """A table in Markdown, for the page of the run."""
     rows = [f"| {each.title} | {each.earned} | {each.possible} |" for each in report.assignments]
     together = f"| **together** | {report.earned} | {report.possible} |"
-    return "\n".join(["| assignment | points | of |", "|---|---|---|", *rows, together, ""])
+    formative = [f"\n{report.formative}"] if report.formative else []
+    return "\n".join(["| assignment | points | of |", "|---|---|---|", *rows, together, *formative, ""])
 
 
 @click.command()

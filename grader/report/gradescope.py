@@ -21,7 +21,8 @@ def to_results(report: Report) -> Json:
     for assignment in report.assignments:
         for task_number, task in enumerate(assignment.tasks, 1):
             tests += [_test(law, f"{task_number}.{number}", task.title) for number, law in enumerate(task.laws, 1)]
-    head = [*report.notes, "Some cases could not be judged here: the mark is provisional."] if report.provisional else list(report.notes)
+    provisional = "Some cases could not be judged here: the mark is provisional." if report.provisional else ""
+    head = [each for each in (*report.notes, provisional, report.formative) if each]
     return {
         "score": report.earned,
         "execution_time": max(0, round(report.wall_s)),

@@ -138,6 +138,8 @@ def _sum(report: Report, page: Page, out: Path | None) -> None:
         has_hidden = any(case.hidden for assignment in report.assignments for law in _laws(assignment) for case in law.cases)
         why = "some laws have not been judged" if has_hidden else "hidden cases count too, and none was run"
         page.paragraph(f"Provisional: {why}.", style="dim")
+    if report.formative:
+        page.paragraph(report.formative, style="bold yellow")
     page.paragraph(f"{report.isolation}; {report.wall_s:.1f} s", style="dim")
     if out is not None:
         page.command(str(out / "report.json"), lead="report", indent=8)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from grader.course import Course
 from grader.errors import UsageError
+from grader.ranks.isolation import level_in
 from grader.report.page import Page
 from grader.selfcheck.crew import Crew
 from grader.selfcheck.exploits import CLASSES, ExploitTrial, load_exploits, try_exploits
@@ -52,7 +52,7 @@ def write_table(path: Path, trials: Sequence[ExploitTrial], known: Collection[st
     """Put these trials among those of their level, which lie beside the page, forget what is in no file any more, and write the page."""
     data = path.with_suffix(".json")
     levels = json.loads(data.read_text(encoding="utf-8")) if data.exists() else {}
-    mine = levels.setdefault(level_of(trials[0].isolation), {"isolation": "", "trials": {}})
+    mine = levels.setdefault(level_in(trials[0].isolation), {"isolation": "", "trials": {}})
     mine["isolation"] = trials[0].isolation
     mine["trials"] |= {trial.exploit.name: [trial.exploit.kind, trial.is_held, bool(trial.rules)] for trial in trials}
     for each in levels.values():
@@ -73,9 +73,3 @@ def _section(level: str, seen: Mapping[str, Any]) -> str:
             refused = sum(refused for _, _, refused in those.values())
             lines.append(f"| {kind} | {len(those)} | {len(those) - len(through)} | {refused} | {', '.join(through) or '–'} |")
     return "\n".join(lines)
-
-
-def level_of(isolation: str) -> str:
-    """The letter of a label such as "isolation B: ..."."""
-    match = re.match(r"isolation ([A-D])\b", isolation)
-    return match[1] if match else "D"

@@ -93,7 +93,7 @@ def sweep(spare: frozenset[int] = frozenset(), deadline_s: float = 3.0) -> None:
             return
         for pid in strangers:
             kill_session(pid)
-        for pid in strangers:
+        for pid in reversed(strangers):  # the first process of a namespace is gone only when those in it have been reaped
             try:
                 os.waitpid(pid, 0)
             except ChildProcessError:

@@ -22,6 +22,7 @@ from grader.frames import receive
 from grader.records import ITEMSIZE, Json, num_elements
 from grader.worker import kernel, limits, walls
 from grader.worker.context import Context
+from grader.worker.walls import NONE, Plan
 
 if TYPE_CHECKING:
     import torch
@@ -37,7 +38,7 @@ def prepare() -> None:
         importlib.import_module(f"grader.worker.{module}")
 
 
-def main(line_fd: int, log_fd: int, stack_fd: int, private: Path) -> NoReturn:
+def main(line_fd: int, log_fd: int, stack_fd: int, private: Path, plan: Plan) -> NoReturn:
     """Be one rank from fork to exit; 0 when the probe's answer was sent, 1 when something was raised."""
     status = EXIT_RAISED
     try:
@@ -49,7 +50,7 @@ def main(line_fd: int, log_fd: int, stack_fd: int, private: Path) -> NoReturn:
         faulthandler.enable()
         faulthandler.register(signal.SIGUSR1, file=stack_fd, all_threads=True)
         move_into(private)
-        status = take_part(socket.socket(fileno=line_fd))
+        status = take_part(socket.socket(fileno=line_fd), plan)
     finally:
         with contextlib.suppress(BaseException):  # a submission may have closed or replaced them
             sys.stdout.flush()
@@ -67,7 +68,7 @@ def move_into(private: Path) -> None:
     sys.dont_write_bytecode = True
 
 
-def take_part(line_socket: socket.socket, *, guarded: bool = True) -> int:
+def take_part(line_socket: socket.socket, plan: Plan = NONE, *, guarded: bool = True) -> int:
     """Answer one observation over the line. `guarded` is off when somebody debugs this rank: exceptions then pass through."""
     from grader.worker import device
     from grader.worker.line import Line
@@ -75,7 +76,7 @@ def take_part(line_socket: socket.socket, *, guarded: bool = True) -> int:
     order, body = receive(line_socket)
     if guarded:
         limits.set_at_start(on_gpu=order.get("device") == "cuda")
-        walls.raise_around(order, Path.cwd())
+        walls.raise_around(order, Path.cwd(), plan)
     line = Line(line_socket, order["rank"], order["world_size"], order["submission"])
     try:
         at, probe = set_up(line, order, body)

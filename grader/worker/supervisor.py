@@ -1,7 +1,7 @@
 """The supervisor: one process per observation. Forks the ranks, reports how they end, leaves nothing behind.
 
 It never reads what a rank wrote. Its line to the judge ("control") carries JSON lines: out {"pids": [...]}, {"exit": [rank, status]},
-{"swept": true}; in {"stack": rank}, {"end": true}. The end of that line is the end of the ranks.
+{"swept": true, "loopback_bytes": n or null}; in {"stack": rank}, {"end": true}. The end of that line is the end of the ranks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import NoReturn
 
 from grader.frames import Words
 from grader.records import Json, MiB
-from grader.worker import kernel
+from grader.worker import kernel, namespaces, walls
+from grader.worker.walls import NONE, Plan
 
 FDS_PER_RANK = 3  # line, log, stack
 DISK_BYTES_LIMIT, DISK_EVERY_S = 512 * MiB, 0.1  # of an observation's folder; one file has a limit of its own
@@ -26,9 +27,10 @@ class Gone(BaseException):
     """The zygote died: no time for anything but tidying up."""
 
 
-def main(order: Json, fds: list[int], folder: Path) -> NoReturn:
+def main(order: Json, fds: list[int], folder: Path, plan: Plan) -> NoReturn:
     """Run one observation's ranks to their end, then exit."""
     try:
+        plan = plan if order["walls"] else NONE
         parent = os.getppid()
         os.setsid()
         kernel.adopt_orphans()
@@ -37,21 +39,22 @@ def main(order: Json, fds: list[int], folder: Path) -> NoReturn:
         kernel.die_with_parent(parent, by=signal.SIGTERM)
         control = socket.socket(fileno=fds[0])
         try:
-            supervise(control, order, fds[1:], folder)
+            supervise(control, order, fds[1:], folder, plan)
         except (Gone, OSError, EOFError):
             pass  # nobody is left to report to
         finally:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             kernel.sweep()
             kernel.remove(folder)
-        Words(control).say({"swept": True})
+        has_counter = plan.level == "A" and order["has_loopback"]
+        Words(control).say({"swept": True, "loopback_bytes": namespaces.loopback_bytes() if has_counter else None})
     finally:
         os._exit(0)
 
 
-def supervise(control: socket.socket, order: Json, fds: list[int], folder: Path) -> None:
+def supervise(control: socket.socket, order: Json, fds: list[int], folder: Path, plan: Plan) -> None:
     """Fork the ranks and report their ends until all are gone or the judge has enough."""
-    live = fork_ranks(order, fds, folder, others=[control.fileno()])
+    live = fork_ranks(order, fds, folder, [control.fileno()], plan)
     judge = Words(control)
     judge.say({"pids": list(live.values())})
     pidfds = {os.pidfd_open(pid): rank for rank, pid in live.items()}
@@ -74,14 +77,15 @@ def supervise(control: socket.socket, order: Json, fds: list[int], folder: Path)
                 judge.say({"exit": [rank, status]})
 
 
-def fork_ranks(order: Json, fds: list[int], folder: Path, others: list[int]) -> dict[int, int]:
+def fork_ranks(order: Json, fds: list[int], folder: Path, others: list[int], plan: Plan) -> dict[int, int]:
     """-> {rank: pid}. Each rank gets a session and a folder of its own, and only its own descriptors."""
     from grader.worker import rank as shim
 
-    me, pids = os.getpid(), {}
+    me, pids = walls.enclose(plan, has_loopback=order["has_loopback"]), {}
     for rank in order["ranks"]:
         private = folder / f"rank{rank}"
         private.mkdir(parents=True)
+        walls.give_away(plan, private)
         line, log, stack = fds[:FDS_PER_RANK]
         pid = os.fork()
         if pid == 0:
@@ -90,7 +94,7 @@ def fork_ranks(order: Json, fds: list[int], folder: Path, others: list[int]) -> 
             kernel.die_with_parent(me)
             for fd in [*others, *fds[FDS_PER_RANK:]]:
                 os.close(fd)
-            shim.main(line, log, stack, private)
+            shim.main(line, log, stack, private, plan)
         pids[rank] = pid
         for fd in (line, log, stack):
             os.close(fd)

@@ -1,26 +1,23 @@
-"""The walls around a rank: what it lays on itself after the fork and before anything of a submission is imported.
+"""The walls around a rank, laid after the fork and before anything of a submission is imported. `grader.levels` names the levels.
 
-    C  Landlock (files, other processes), seccomp (system calls), no capabilities, limits: needs no privilege
-    D  limits and a process of its own, where the kernel knows none of these (or a debugger is at work)
-
-A canary in the same walls tries what they must deny, and what it has seen denied is the label; nothing else is.
+The supervisor begins: namespaces that an observation's ranks share, a user who owns their folders. Each rank goes on by itself: the
+files that it sees, its user, its capabilities, Landlock (files, other processes), seccomp (system calls). `canary` finds which plan the
+machine carries.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import json
 import os
-import resource
-import socket
 import sys
 import sysconfig
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
+from grader.levels import GROUP, NUM_USERS
 from grader.records import Json
-from grader.worker import landlock, seccomp
+from grader.worker import kernel, landlock, namespaces, seccomp
 
 GRADER = Path(__file__).parents[1]
 SYSTEM = ("/usr", "/lib", "/lib64", "/lib32", "/bin", "/sbin", "/opt", "/proc", "/sys",
@@ -31,35 +28,66 @@ DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 MAKES_PROCESSES = frozenset({"compiler"})  # flavours: Triton's compiler starts ptxas
 _PR_CAPBSET_DROP, _PR_CAP_AMBIENT, _CLEAR_ALL, _NUM_CAPABILITIES = 24, 47, 4, 64
 _CAPABILITIES_V3 = 0x20080522
-_PTRACE_SEIZE = 0x4206
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is laid around each rank of this zygote."""
+
+    level: str
+    has_own_user: bool = False  # each run is a user of its own
+    makes_user_namespace: bool = False  # the others are made in one: the zygote's user is not root
+
+
+NONE = Plan("D")
+
+
+# --- the supervisor's part -------------------------------------------------------------------------------------------
+def enclose(plan: Plan, *, has_loopback: bool) -> int:
+    """Separate this process's next children from the machine, if the plan says so; the PID that they see as their parent's."""
+    if plan.level != "A":
+        return os.getpid()
+    namespaces.separate(has_loopback=has_loopback)
+    return 0  # it is in none of their namespaces
+
+
+def give_away(plan: Plan, private: Path) -> None:
+    """Make a folder its rank's own; whoever owns it is who the rank will be."""
+    if plan.has_own_user:
+        for folder in (private.parent.parent, private.parent):
+            folder.chmod(0o711)  # to be gone through, not to be listed
+        os.chown(private, GROUP + os.getpid() % NUM_USERS, GROUP)
+
+
+# --- the rank's part -------------------------------------------------------------------------------------------------
 @functools.cache
 def libraries() -> list[Path]:
     """Where Python, its packages and the grader's half in the rank are; never the folder of the course itself."""
     prefixes = [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix, *sysconfig.get_paths().values()]
-    folders = {Path(each).resolve() for each in [*prefixes, *(path for path in sys.path if path)]}
+    named = {Path(each).absolute() for each in [*prefixes, *(path for path in sys.path if path)]}
+    folders = named | {folder.resolve() for folder in named}
     course = GRADER.parent
     kept = {folder for folder in folders if folder != course and folder not in course.parents}
-    return [*sorted(kept), *(GRADER / name for name in ("__init__.py", "records.py", "frames.py", "worker", "__pycache__"))]
+    return [*sorted(kept), *(GRADER / name for name in ("__init__.py", "records.py", "frames.py", "levels.py", "worker", "__pycache__"))]
 
 
-def raise_around(order: Json, private: Path) -> None:
+def raise_around(order: Json, private: Path, plan: Plan) -> None:
     """Lay the walls on this process. It has one thread; what it may still reach is what this order needs."""
-    if order.get("device") == "cuda" or not order.get("walls", True):
+    if order.get("device") == "cuda" or not order.get("walls", True) or plan.level == "D":
         return
     submission, probes, given = (Path(order[name]) for name in ("submission", "probes", "given"))
-    drop_capabilities()
     writing = [private]
     if order.get("shares_folder"):
         writing.append(shared := private.parent / "shared")
         shared.mkdir(exist_ok=True)
+        os.chown(shared, private.stat().st_uid, private.stat().st_gid)
+    reading = [*libraries(), *map(Path, SYSTEM), submission, given, probes, probes.parent / "__pycache__"]
+    if plan.level == "A":
+        namespaces.see_only(map(str, reading), map(str, writing[1:]), DEVICES, str(private))
+    drop_privileges(private.stat().st_uid if plan.has_own_user else None)
     speaks_tcp = order["transport"] == "gloo"
-    landlock.restrict(
-        [*libraries(), *map(Path, SYSTEM), submission, given, probes, probes.parent / "__pycache__"], writing,
-        map(Path, DEVICES), speaks_tcp=speaks_tcp,
-    )  # fmt: skip
+    landlock.restrict(reading, writing, map(Path, DEVICES), speaks_tcp=speaks_tcp)
     if seccomp.is_known_here():
         seccomp.install(seccomp.own_filter(
             families=seccomp.INTERNET if speaks_tcp else (), makes_processes=order.get("flavour") in MAKES_PROCESSES,
@@ -67,62 +95,18 @@ def raise_around(order: Json, private: Path) -> None:
         ))  # fmt: skip
 
 
-def drop_capabilities() -> None:
-    """Root without its capabilities, and no way to get them back."""
+def drop_privileges(user: int | None) -> None:
+    """Be `user`, if there is one; have no capabilities, and no way to get them back."""
     if sys.platform != "linux":
         return
     _LIBC.prctl(_PR_CAP_AMBIENT, _CLEAR_ALL, 0, 0, 0)
     for capability in range(_NUM_CAPABILITIES):
         _LIBC.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+    if user is not None:
+        os.setgroups([])
+        os.setresgid(GROUP, GROUP, GROUP)
+        os.setresuid(user, user, user)
+        kernel.be_readable()  # a new user's process is not, and has forgotten with whom it dies
+        kernel.die_with_parent(os.getppid())
     header, nothing = (ctypes.c_uint32 * 2)(_CAPABILITIES_V3, 0), (ctypes.c_uint32 * 6)()
     _LIBC.capset(header, nothing)
-
-
-# --- the canary ------------------------------------------------------------------------------------------------------
-def witnessed(private: Path, judge: int, flavour: str) -> Json:
-    """What a process in these walls was denied, layer by layer: tried in a child, before any submission runs."""
-    read, write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.close(read)
-            here = dict.fromkeys(("submission", "probes", "given"), private)
-            raise_around({**here, "transport": "wire", "flavour": flavour, "extra_bytes": 0}, private)
-            os.write(write, json.dumps(_denied(private, judge)).encode())
-        finally:
-            os._exit(0)
-    os.close(write)
-    with os.fdopen(read, "rb") as told:
-        answer = told.read()
-    os.waitpid(pid, 0)
-    denied = json.loads(answer) if answer else {}
-    return {"landlock": landlock.abi(), "denied": denied}
-
-
-def _denied(private: Path, judge: int) -> dict[str, bool]:
-    """Each thing that must not be possible, and whether it was refused."""
-    tries: dict[str, Callable[[], object]] = {
-        "reads": lambda: os.listdir(GRADER.parent), "reads_code": lambda: open(GRADER / "cli.py").close(),
-        "writes": lambda: open(private.parent / "canary", "w").close(),
-        "environment": lambda: Path(f"/proc/{judge}/environ").read_bytes(), "memory": lambda: open(f"/proc/{judge}/mem", "rb").close(),
-        "descriptors": lambda: os.readlink(f"/proc/{judge}/fd/0"), "signal": lambda: os.kill(judge, 0),
-        "trace": lambda: _called(_LIBC.ptrace(_PTRACE_SEIZE, judge, None, None)), "socket": lambda: socket.socket().close(),
-        "memfd": lambda: os.close(os.memfd_create("canary")), "segment": lambda: _called(_LIBC.shmget(0, 4096, 0o1600)),
-        "limits": lambda: resource.setrlimit(resource.RLIMIT_CORE, (1, resource.RLIM_INFINITY)),
-        "mode": lambda: os.chmod(private, 0o700),
-    }  # fmt: skip
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    return {name: _is_refused(attempt) for name, attempt in tries.items()}
-
-
-def _is_refused(attempt: Callable[[], object]) -> bool:
-    try:
-        attempt()
-    except (OSError, ValueError):
-        return True
-    return False
-
-
-def _called(result: int) -> None:
-    if result < 0:
-        raise OSError(ctypes.get_errno(), "refused")

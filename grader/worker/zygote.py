@@ -1,8 +1,9 @@
 """The zygote: a clean process that has imported torch and run nothing, from which every observation's processes are forked.
 
-    python -m grader.worker.zygote FD FLAVOUR
+    python -m grader.worker.zygote FD FLAVOUR LEVEL NEEDED...
 
-FD is one end of a socketpair; the judge holds the other. A message on it is one observation: a JSON frame with the descriptors
+LEVEL is the strongest that is wanted, NEEDED are folders that ranks must reach. FD is one end of a socketpair; the judge holds the
+other. Said on it: what the walls deny, then "ready". A message on it is one observation: a JSON frame with the descriptors
 [control, line 0, log 0, stack 0, line 1, ...]. The end of that socket is the end of the judge: everything is killed, the session's
 folder is removed. The zygote is a subreaper, so that a process whose supervisor was killed is killed here.
 """
@@ -26,7 +27,8 @@ from pathlib import Path
 
 from grader.frames import Words
 from grader.records import Json
-from grader.worker import kernel, walls
+from grader.worker import canary, kernel
+from grader.worker.walls import Plan
 
 NUM_FDS_LIMIT = 253  # SCM_RIGHTS carries no more in one message
 ORDER_LIMIT_BYTES = 64 * 1024
@@ -54,30 +56,39 @@ PRELOAD = {
 INTERPRETED = {"interpreter": "1"}  # Triton decides when it is imported whether kernels are interpreted
 
 
-def main(fd: int, flavour: str) -> None:
-    """Import, say "ready", serve until the judge is gone."""
+def main(fd: int, flavour: str, at_most: str, needed: list[Path]) -> None:
+    """Say what the walls deny, import, say "ready", serve until the judge is gone."""
     judge = os.getppid()
     kernel.be_unreadable()
-    kernel.die_with_parent(judge)  # while importing there is nothing to tidy up
     line = socket.socket(fileno=fd)
+    plan = raise_walls(line, judge, flavour, at_most, needed)
+    kernel.die_with_parent(judge)  # while importing there is nothing to tidy up
     preload(flavour)
     importlib.import_module("grader.worker.rank").prepare()
     kernel.adopt_orphans()
     kernel.outlive_parent()
     session = Path(tempfile.mkdtemp(prefix=f"grader-{judge}-"))
-    canary = session / "canary"
-    canary.mkdir()
-    seen = walls.witnessed(canary, judge, flavour)
-    kernel.remove(canary)
-    Words(line).say({"ready": True, "session": str(session), "pid": os.getpid(), "walls": seen})
+    Words(line).say({"ready": True, "session": str(session), "pid": os.getpid()})
     gc.collect()
     gc.freeze()  # children then copy fewer pages
     kernel.gather_into_huge_pages()
     try:
-        serve(line, session)
+        serve(line, session, plan)
     finally:
         kernel.sweep()
         kernel.remove(session)
+
+
+def raise_walls(line: socket.socket, judge: int, flavour: str, at_most: str, needed: list[Path]) -> Plan:
+    """The plan of every rank's walls, and the word on what a canary in them was denied. Before anything is imported: it takes no second."""
+    room = Path(tempfile.mkdtemp(prefix=f"grader-{judge}-"))
+    try:
+        (private := room / "run" / "canary").mkdir(parents=True)
+        plan, seen = canary.choose(private, judge, flavour, at_most, needed)
+    finally:
+        kernel.remove(room)
+    Words(line).say({"walls": seen})
+    return plan
 
 
 def preload(flavour: str) -> None:
@@ -92,7 +103,7 @@ def preload(flavour: str) -> None:
         importlib.import_module("grader.worker.triton_interpreter").install()
 
 
-def serve(line: socket.socket, session: Path) -> None:
+def serve(line: socket.socket, session: Path, plan: Plan) -> None:
     """Fork one supervisor per message; reap them; kill what they failed to."""
     from grader.worker import supervisor
 
@@ -118,7 +129,7 @@ def serve(line: socket.socket, session: Path) -> None:
             signal.set_wakeup_fd(-1)
             for fd in (wake, waker, line.detach()):
                 os.close(fd)
-            supervisor.main(order, fds, session / f"run-{number}")  # never returns
+            supervisor.main(order, fds, session / f"run-{number}", plan)  # never returns
         supervisors[pid] = session / f"run-{number}"
         for fd in fds:
             os.close(fd)
@@ -154,4 +165,4 @@ def wait_for(supervisors: dict[int, Path], deadline_s: float) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])
+    main(int(sys.argv[1]), sys.argv[2], sys.argv[3], [Path(each) for each in sys.argv[4:]])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from grader.course import find_root, load, load_assignment, select
 from grader.errors import CourseError, UsageError
@@ -123,3 +126,31 @@ def test_outside_a_course_the_caller_is_told_where_to_go(tmp_path: Path) -> None
     """Run from anywhere else, the message names the folder and what was looked for."""
     with pytest.raises(UsageError, match=r"is not inside a course.*folder that you cloned"):
         find_root(tmp_path)
+
+
+def test_the_level_that_marks_need_is_the_files_word(tmp_path: Path) -> None:
+    """Nothing said: points are marks on any machine. A level that doesn't exist is refused with its place."""
+    assert load_assignment(write(tmp_path, GOOD)).isolation == "D"
+    assert load_assignment(write(tmp_path, GOOD + "isolation: B\n", "boxes")).isolation == "B"
+    with pytest.raises(CourseError, match=r"assignment.yaml:22: `\$.isolation`: Invalid enum value 'E'"):
+        load_assignment(write(tmp_path, GOOD + "isolation: E\n", "crates"))
+
+
+PIECES = st.sampled_from(["\x1a", "\x00", ": ", "- ", "[", "{", "&a ", "*a", "!!python/object:os.system ", "? ",
+                          "|\n", "\t", "'", '"', "#", "%YAML",
+                          "\n---\n", "<<: ", "1e999", "\ud7ff", "é"])  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(st.lists(st.tuples(st.integers(0, len(GOOD)), PIECES, st.integers(0, 9)), min_size=1, max_size=3))
+@example([(40, "\x1a", 0)])  # a fuzzer's find: a control character has a place and no line
+def test_whatever_stands_in_a_course_file_is_an_assignment_or_a_sentence(edits: list[tuple[int, str, int]]) -> None:
+    """Pieces of YAML where they don't belong, and letters missing: nothing but a CourseError, which names the file."""
+    text = GOOD
+    for place, piece, missing in edits:
+        text = text[:place] + piece + text[place + missing :]
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            assert load_assignment(write(Path(folder), text)).laws()
+        except CourseError as error:
+            assert "assignment.yaml" in str(error)

@@ -13,8 +13,9 @@ import jsonschema
 import pytest
 
 from grader.errors import UsageError
+from grader.ranks.isolation import NOT_RUN, ON_GPUS, why_formative
 from grader.records import NOT_SELECTED, NOT_STARTED, AssignmentMark, CaseVerdict, LawMark, Message, Report, TaskMark
-from grader.report import json_report
+from grader.report import classroom, gradescope, json_report
 from grader.report.files import write_all
 from grader.report.junit import to_xml
 from grader.report.live import LiveProgress
@@ -199,3 +200,35 @@ def test_progress_is_silent_without_a_terminal() -> None:
         progress.judging("collectives.ring.one")
         progress.judged(FULL.assignments[0].tasks[0].laws[1].cases[0])
     assert stream.getvalue() == ""
+
+
+def test_points_below_the_level_that_marks_need_are_called_formative(tmp_path: Path) -> None:
+    """In every report: the terminal, report.json, Gradescope, GitHub Classroom's table and the page; and nowhere when they are marks."""
+    why = why_formative("isolation D: formative, not isolated; no Landlock", "B")
+    assert "need isolation B" in why and "D was witnessed" in why
+
+    def said(report: Report) -> list[bool]:
+        stream = io.StringIO()
+        render(report, Page(stream, 200))
+        write_all(report, tmp_path)
+        files = [(tmp_path / "report.json").read_text(), json.dumps(gradescope.to_results(report)), classroom.summary(report)]
+        texts = [stream.getvalue(), *files]
+        return ["need isolation B" in text for text in texts]
+
+    assert said(replace(FULL, formative=why)) == [True] * 4 and said(FULL) == [False] * 4
+
+
+@pytest.mark.parametrize(
+    ("label", "needed", "is_formative"),
+    [
+        ("isolation C: Landlock 7", "C", False),
+        ("isolation C: Landlock 7", "B", True),
+        ("isolation A: namespaces", "B", False),
+        ("isolation A: namespaces" + ON_GPUS, "C", True),
+        ("isolation D: formative", "D", False),
+        (NOT_RUN, "A", False),
+    ],
+)
+def test_marks_are_what_was_earned_behind_walls_that_are_strong_enough(label: str, needed: str, is_formative: bool) -> None:
+    """GPU runs have no walls, whatever stood on the CPU; where no rank was run, none was needed."""
+    assert bool(why_formative(label, needed)) == is_formative

@@ -1,4 +1,4 @@
-"""SIGKILL to the grader at random moments: no process, no folder of it may be left.
+"""SIGKILL to the grader at random moments: no process, folder, mount, namespace or segment of it may be left, and the store must be whole.
 
 python -m tests.soak.killed --times 50
 """
@@ -6,9 +6,11 @@ python -m tests.soak.killed --times 50
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -16,6 +18,8 @@ import time
 from pathlib import Path
 
 import psutil
+
+from grader.store import STORE_NAME, Store
 
 ROOT = Path(__file__).parents[2]
 TIDY_WITHIN_S = 5.0
@@ -47,12 +51,17 @@ def kill_after(seconds: float, submission: str = "solutions") -> list[str]:
         until = time.monotonic() + TIDY_WITHIN_S
         while (left := remains(temporary)) and time.monotonic() < until:
             time.sleep(0.05)
-        return left
+        return left + harm(Path(folder) / "out" / STORE_NAME)
 
 
 def remains(temporary: Path) -> list[str]:
-    """Processes that were started with this temporary folder, and what lies in it."""
+    """Processes that were started with this temporary folder, what lies in it or is mounted below it, and segments that they made.
+
+    A namespace lives as long as a process in it, a mount of it, or an open descriptor on it: with the processes it is gone, too.
+    """
     left = [f"folder {path}" for path in temporary.iterdir()]
+    left += [f"mount {line}" for line in Path("/proc/self/mounts").read_text().splitlines() if str(temporary) in line]
+    left += [f"segment {name}" for name in os.listdir("/dev/shm") if "grader" in name]
     for process in psutil.process_iter(["pid", "name"]):
         try:
             if process.environ().get("TMPDIR") == str(temporary):
@@ -60,6 +69,23 @@ def remains(temporary: Path) -> list[str]:
         except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
             continue
     return left
+
+
+def harm(store: Path) -> list[str]:
+    """What is wrong with the store of a grader that was killed: it may lack rows, and none may be broken."""
+    if not store.exists():
+        return []
+    with contextlib.closing(sqlite3.connect(store)) as database:
+        told = database.execute("pragma integrity_check").fetchone()[0]
+        keys = [key for (key,) in database.execute("select key from observations")] if has_table(database) else []
+    with contextlib.closing(Store(store)) as opened:
+        unread = [key for key in keys if opened.observation(key) is None]
+    return ([f"store: {told}"] if told != "ok" else []) + [f"store: {key} can't be read" for key in unread]
+
+
+def has_table(database: sqlite3.Connection) -> bool:
+    """Whether the grader came so far."""
+    return bool(database.execute("select 1 from sqlite_master where name = 'observations'").fetchone())
 
 
 def main() -> int:

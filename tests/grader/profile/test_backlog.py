@@ -37,6 +37,7 @@ def runs(tmp_path: Path) -> Iterator[Runs]:
     (tmp_path / "tests" / "probes").mkdir(parents=True)
     (tmp_path / "tests" / "probes" / "sums.py").write_text(PROBES)
     (tmp_path / "sums.py").write_text(SUBMISSION)
+    tmp_path.chmod(0o755)  # the submission's folder too: a rank may be a user of its own
     with opened_runs(tmp_path, None) as opened:
         yield opened
 

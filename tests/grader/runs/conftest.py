@@ -41,9 +41,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
 @pytest.fixture
 def no_walls(runs: Runs) -> Iterator[None]:
     """Ranks that may reach whatever their user may: what stands between them and harm is then the process tree."""
-    runs.walls = False
+    runs.at_most, at_most = "D", runs.at_most
     yield
-    runs.walls = True
+    runs.at_most = at_most
 
 
 Observe = Callable[..., object]

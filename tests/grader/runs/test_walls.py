@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from grader.levels import LAYERS, NEEDED
 from grader.observe.live import Runs
-from grader.ranks.isolation import LAYERS, NOT_RUN, WORDS, label
+from grader.ranks.isolation import NOT_RUN, WORDS, label, level_in
 
 ROOT = Path(__file__).resolve().parents[3]
-ALL_DENIED = dict.fromkeys(WORDS, True)
 
 REFUSED = {
     # name: what a rank tries; {judge} and {outside} are filled in
@@ -56,7 +56,7 @@ def test_a_rank_is_refused_what_is_not_its_own(submit: Callable, runs: Runs, tmp
             return {{"refused": torch.zeros(1)}}
     """)("run", returns={"refused": ("float32", (1,))})
     refused = bool(seen.rank(0)["refused"][0])
-    assert refused if "isolation C" in runs.isolation() else "a rank could" in runs.isolation(), runs.isolation()
+    assert refused if "isolation D" not in runs.isolation() else "a rank could" in runs.isolation(), runs.isolation()
 
 
 def test_ranks_cannot_reach_each_other(submit: Callable, runs: Runs) -> None:
@@ -80,7 +80,7 @@ def test_ranks_cannot_reach_each_other(submit: Callable, runs: Runs) -> None:
             dist.barrier()
             return {"refused": torch.tensor([refused])}
     """)("run", world_size=2, returns={"refused": ("int64", (1,))})
-    assert [int(seen.rank(rank)["refused"][0]) for rank in range(2)] == [4, 4] or "isolation C" not in runs.isolation()
+    assert [int(seen.rank(rank)["refused"][0]) for rank in range(2)] == [4, 4] or "isolation D" in runs.isolation()
 
 
 def test_memory_that_no_limit_counts_is_refused_where_memory_is_limited(submit: Callable, runs: Runs) -> None:
@@ -99,7 +99,7 @@ def test_memory_that_no_limit_counts_is_refused_where_memory_is_limited(submit: 
     returns = {"got": ("float32", (1,))}
     limited = submit(source)("run", returns=returns, limited=True, limits=Limits(extra_bytes=64 * MiB)).rank(0)["got"][0]
     free = submit(source)("run", returns=returns, limited=False).rank(0)["got"][0]
-    assert (limited, free) == (0, 1) or "isolation C" not in runs.isolation()
+    assert (limited, free) == (0, 1) or "isolation D" in runs.isolation()
 
 
 def test_honest_work_finds_what_it_needs(submit: Callable) -> None:
@@ -132,16 +132,25 @@ def test_an_observation_that_fills_the_disk_is_ended(submit: Callable) -> None:
     assert seen.fault is not None and seen.fault.kind == "crashed" and "SIGKILL" in seen.fault.sentence, seen.fault
 
 
-def test_the_label_names_what_a_canary_could_do() -> None:
-    """The worst of the processes counts; a layer whose canary got through is not claimed."""
-    good = {"flavour": "torch", "landlock": 7, "denied": ALL_DENIED}
-    assert label([good]) == "isolation C: Landlock 7, seccomp, no capabilities, limits"
-    bad = {"flavour": "interpreter", "landlock": 7, "denied": ALL_DENIED | {"signal": False}}
-    assert label([good, bad]) == "isolation D: formative, not isolated; a rank could signal the judge"
+def test_the_label_names_what_was_seen() -> None:
+    """The worst of the processes counts; a layer whose canary got through is not claimed, and no level that needs it."""
+    everything = {name: True for names in LAYERS.values() for name in names}
+    best = {"flavour": "torch", "landlock": 7, "denied": everything}
+    assert label([best]).startswith("isolation A: namespaces, a user of its own, Landlock 7, seccomp, no capabilities, limits; loopback")
+
+    def without(*names: str) -> dict[str, object]:
+        return {"flavour": "interpreter", "landlock": 7, "denied": everything | dict.fromkeys(names, False)}
+
+    assert label([best, without("user")]).startswith("isolation A: namespaces, Landlock 7")
+    assert label([best, without("network")]) == "isolation B: a user of its own, Landlock 7, seccomp, no capabilities, limits"
+    assert label([without("user", "paths"), best]) == "isolation C: Landlock 7, seccomp, no capabilities, limits"
+    assert label([best, without("signal")]) == "isolation D: formative, not isolated; a rank could signal the judge"
+    assert label([best | {"landlock": 0}]) == "isolation D: formative, not isolated; no Landlock"
     assert label([{"flavour": "torch", "landlock": 0, "denied": {}}]).endswith("a rank could do anything that its user may")
-    assert label([good, {"flavour": "cuda", "denied": {}}]).endswith("; ranks on GPUs have limits only")
+    assert label([best, {"flavour": "cuda", "denied": {}}]).endswith("; ranks on GPUs have limits only")
     assert label([]) == NOT_RUN
-    assert sorted(name for names in LAYERS.values() for name in names) == sorted(WORDS)
+    assert sorted(name for layer in NEEDED["C"] for name in LAYERS[layer]) == sorted(WORDS)
+    assert [level_in(text) for text in (label([best]), label([without("user", "host")]), label([]))] == ["A", "C", "D"]
 
 
 def test_the_label_lies_beside_the_store_for_a_replay(submit: Callable, runs: Runs) -> None:

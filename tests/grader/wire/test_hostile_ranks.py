@@ -174,6 +174,30 @@ def test_an_answer_other_than_was_asked_for_is_a_fault(answer: list[Any], body: 
     assert not outcome.ranks[0].answered and outcome.ranks[0].outputs == {}
 
 
+RIGHT = [["y", "float32", [4]], ["n", "int64", []]]
+WRONG = st.sampled_from([[], [-1], [2**40], [4, 1], [0], [2] * 65, "float16", "float64", "object", "y", "n", "", None, 2**70, [[4]]])
+
+
+@PATIENT
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 2), WRONG), max_size=2), st.integers(-5, 5), st.integers(1, 3))
+@example([], 0, 1)
+def test_an_answer_is_what_was_asked_for_or_none(changes: list[tuple[int, int, Any]], more_bytes: int, times: int) -> None:
+    """Names, dtypes, shapes and lengths that lie: the outcome has the two tensors of the request to the byte, or a fault and none."""
+    asked = {"y": (TensorSpec("float32", (4,)),), "n": (TensorSpec("int64", ()),)}
+    answer = [list(each) for each in RIGHT]
+    for which, field, value in changes:
+        answer[which][field] = value
+    body = bytes(range(24))[: 24 + min(more_bytes, 0)] + bytes(max(more_bytes, 0))
+    outcome = play([frame({"answer": answer, "facts": {}}, body) * times], request_for(1, returns=asked))
+    if outcome.fault is None:
+        got = outcome.ranks[0].outputs
+        assert answer == RIGHT and {name: tensor.spec for name, tensor in got.items()} == {name: spec for name, (spec,) in asked.items()}
+        assert got["y"].data + got["n"].data == bytes(range(24))
+    else:
+        assert_blamed(outcome, 1)
+        assert outcome.ranks[0].outputs == {} and not (answer == RIGHT and more_bytes == 0)
+
+
 def test_nothing_counts_after_the_answer() -> None:
     """A rank that has answered may not take anything back or add to its trace."""
     request = request_for(1, returns={"y": (TensorSpec("float32", (1,)),)})
