@@ -41,7 +41,7 @@ def commands() -> None:
     """Grade submissions to the course, and prove that the course itself is right."""
 
 
-for command in (feedback.watch, feedback.hint, feedback.trace):
+for command in (feedback.watch, feedback.hint, feedback.trace, feedback.site):
     commands.add_command(command)
 
 JOBS = click.option(
