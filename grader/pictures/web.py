@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.pictures import standoff, timeline
+from grader.pictures import canvas, standoff, studies, timeline
 from grader.pictures.words import Sources
 from grader.records import AssignmentMark, CaseVerdict, LawMark, Message, Outcome, Report, Request
 from grader.report.files import PAGE, PUBLIC, write
@@ -33,7 +33,7 @@ class Failure:
     places: list[tuple[str, str]]  # of the student's code, with the lines
     observed: str  # which observation the pictures show; "" if none may be shown
     trace: str  # the command that exports it
-    picture: timeline.Picture | None
+    picture: canvas.Picture | None
     standoff: standoff.Standoff | None
 
 
@@ -53,6 +53,7 @@ def write_page(report: Report, store: Store, out: Path) -> Path:
     text = surroundings.get_template("report.html.j2").render(
         report=report, failures=failures, anchors=anchors, labels=LABELS, commands=COMMANDS, signs=SIGNS, verdicts=VERDICTS,
         is_unasked=is_unasked, is_not_started=is_not_started, asked=asked, num_open=NUM_OPEN,
+        studies=studies.drawn(report, store), observed=observed, pattern_of=canvas.pattern_of,
     )  # fmt: skip
     write(out / PAGE, text, PUBLIC)
     return out / PAGE
@@ -67,7 +68,7 @@ def _failures(assignment: AssignmentMark, store: Store, sources: Sources, room: 
             picture, stand = timeline.draw(*seen), standoff.find(seen[1], sources)
         places = sources.lines_in("\n".join([message.where, message.seen]))
         trace = re.sub(r"debug \w+", f"trace {key[:SHORT]}", message.debug) if seen else ""
-        yield Failure(tuple(laws), message, which_cases(laws), places, _named(seen), trace, picture, stand)
+        yield Failure(tuple(laws), message, which_cases(laws), places, observed(seen[0]) if seen else "", trace, picture, stand)
 
 
 def _observation(laws: list[LawMark], store: Store) -> tuple[str, tuple[Request, Outcome] | None]:
@@ -83,9 +84,7 @@ def _may_be_shown(case: CaseVerdict) -> bool:
     return case.outcome == "failed" and not case.hidden and bool(case.keys)
 
 
-def _named(seen: tuple[Request, Outcome] | None) -> str:
-    if seen is None:
-        return ""
-    request = seen[0]
+def observed(request: Request) -> str:
+    """An observation in words: its probe, parameters and ranks."""
     words = ", ".join(f"{name}={textwrap.shorten(repr(value), 48, placeholder=' …')}" for name, value in request.parameters.items())
     return f"{request.probe}({words}) on {request.world_size} rank{'s' * (request.world_size != 1)}"

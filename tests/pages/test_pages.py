@@ -76,7 +76,7 @@ def test_everything_is_reached_with_the_keyboard(browser: Browser, page: Path) -
         browser.press_tab()
         reached.append(browser.value("(e => e.getAttribute('aria-label') || e.textContent.trim().slice(0, 40))(document.activeElement)"))
     assert reached[0] == "Skip to the marks" and all(reached)
-    assert any(name.startswith("Timeline of") for name in reached) and any(name.startswith("Calls of every rank") for name in reached)
+    assert any(name.startswith("As it ran") for name in reached) and any(name.startswith("Calls of every rank") for name in reached)
 
 
 def test_a_screen_reader_hears_every_picture(browser: Browser, page: Path) -> None:
