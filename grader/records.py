@@ -354,6 +354,14 @@ NOT_SELECTED = "Not selected."  # seen of a case that -k or a choice of laws lef
 
 
 @dataclass(frozen=True, slots=True)
+class Map:
+    """Where a tensor differs, in a few cells."""
+
+    words: str  # what rows and columns are
+    rows: tuple[str, ...]  # a sign for each cell: "." nothing differs, "#" everything, "1" to "9" tenths of it
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """What a student reads about one failed case; empty parts are not printed."""
 
@@ -365,6 +373,7 @@ class Message:
     rerun: str = ""
     debug: str = ""
     output: str = ""  # the ranks' own output, public cases only
+    map: Map | None = None  # public cases only
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.pictures import canvas, standoff, studies, timeline
+from grader.pictures import canvas, cells, standoff, studies, timeline
 from grader.pictures.words import Sources
 from grader.records import AssignmentMark, CaseVerdict, LawMark, Message, Outcome, Report, Request
 from grader.report.files import PAGE, PUBLIC, write
@@ -35,6 +35,7 @@ class Failure:
     trace: str  # the command that exports it
     picture: canvas.Picture | None
     standoff: standoff.Standoff | None
+    cells: cells.Cells | None
 
 
 def write_page(report: Report, store: Store, out: Path) -> Path:
@@ -68,7 +69,8 @@ def _failures(assignment: AssignmentMark, store: Store, sources: Sources, room: 
             picture, stand = timeline.draw(*seen), standoff.find(seen[1], sources)
         places = sources.lines_in("\n".join([message.where, message.seen]))
         trace = re.sub(r"debug \w+", f"trace {key[:SHORT]}", message.debug) if seen else ""
-        yield Failure(tuple(laws), message, which_cases(laws), places, observed(seen[0]) if seen else "", trace, picture, stand)
+        yield Failure(tuple(laws), message, which_cases(laws), places, observed(seen[0]) if seen else "", trace, picture, stand,
+                      cells.draw(message.map) if message.map else None)  # fmt: skip
 
 
 def _observation(laws: list[LawMark], store: Store) -> tuple[str, tuple[Request, Outcome] | None]:

@@ -26,6 +26,7 @@ LABELS = (
 COMMANDS = (("rerun", "run again"), ("debug", "debug"))
 INDENT = 14  # of the text after a label
 LISTED = 4  # laws with one and the same explanation that are spelled out
+LEAST_FOR_MAP = 40  # columns: a narrower page would break its rows
 NARROW = 60  # columns below which the evidence labels give way to the claims
 
 
@@ -99,6 +100,8 @@ def explain(laws: list[LawMark], page: Page) -> None:
         text = getattr(message, name)
         if text and not (name == "where" and text == message.seen):  # a single rank's line is the sentence itself
             page.paragraph(text, lead=f"  {label}", indent=INDENT, lead_style="dim")
+        if name == "where" and message.map and page.width >= LEAST_FOR_MAP:
+            page.paragraph("\n".join([*message.map.rows, f"({message.map.words})"]), lead="  map", indent=INDENT, lead_style="dim")
     page.paragraph(which_cases(laws), lead="  cases", indent=INDENT, lead_style="dim")
     for name, label in COMMANDS:
         if text := getattr(message, name):
