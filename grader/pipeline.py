@@ -21,7 +21,7 @@ from grader.judge.session import Judged, judge
 from grader.observe.live import Runs
 from grader.observe.observer import Observer
 from grader.policy import hits
-from grader.records import Assignment, Report, Submission, canonical, digest
+from grader.records import Assignment, Report, Spent, Submission, canonical, digest
 from grader.report.files import PRIVATE, write, write_all
 from grader.report.json_report import SCHEMA_NAME
 from grader.score import is_provisional, score
@@ -55,9 +55,11 @@ def grade(
     with ExitStack() as opened:
         runs = runs or opened.enter_context(opened_runs(course.root, out, replay=replay))
         observer = opened.enter_context(taken_in(submission_path, assignments, runs))
+        before = runs.spent
         judged = judge(course.root, assignments, observer, origin=str(submission_path), laws=laws, keyword=keyword, progress=progress,
                        looks_ahead=not (until_failed or runs.replay) and num_cores() > 1, until_failed=until_failed)  # fmt: skip
-    report = compose(submission_path, assignments, observer, judged, time.monotonic() - began_s, edited_given(course.root))
+    spent = replace(runs.spent.since(before), judge_cpu_s=judged.cpu_s, laws_s=dict(judged.laws_s))
+    report = compose(submission_path, assignments, observer, judged, time.monotonic() - began_s, spent, edited_given(course.root))
     if out is not None:
         write_all(report, out)
         write(out / "judge.log", judged.log, PRIVATE)
@@ -65,8 +67,9 @@ def grade(
 
 
 def compose(
-    path: Path, assignments: Sequence[Assignment], observer: Observer, judged: Judged, wall_s: float, notes: Sequence[str] = ()
-) -> Report:
+    path: Path, assignments: Sequence[Assignment], observer: Observer, judged: Judged, wall_s: float, spent: Spent,
+    notes: Sequence[str] = (),
+) -> Report:  # fmt: skip
     """The one record that every output is rendered from."""
     marks = score(assignments, judged.verdicts)
     submissions = observer.submissions
@@ -83,6 +86,7 @@ def compose(
         isolation=observer.runs.isolation(),
         wall_s=wall_s,
         interrupted=judged.interrupted,
+        spent=spent,
     )
 
 

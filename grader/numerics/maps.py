@@ -22,9 +22,9 @@ def map_of(wrong: Mask, world_size: int | None) -> Map | None:
     if wrong.ndim == 1:
         num_rows = world_size if world_size and 1 < world_size <= wrong.size else 1
         length = -(-wrong.size // num_rows)
-        sheet = np.full(num_rows * length, np.nan)  # what a last chunk lacks is no element
-        sheet[: wrong.size] = wrong
-        sheet = sheet.reshape(num_rows, length)
+        line = np.full(num_rows * length, np.nan)  # what a last chunk lacks is no element
+        line[: wrong.size] = wrong
+        sheet: Mask = line.reshape(num_rows, length)
         words = f"chunk 0 to {num_rows - 1} of {num_rows}, one below the other" if num_rows > 1 else "the elements in their order"
     else:
         sheet = wrong.reshape(-1, wrong.shape[-1]).astype(np.float64)

@@ -19,7 +19,7 @@ from grader.errors import MachineError
 from grader.frames import Bytes
 from grader.ranks.isolation import NOT_RUN, label
 from grader.ranks.zygote import Zygote
-from grader.records import Assignment, Fault, Json, Outcome, RankOutcome, Request, Submission, canonical, digest
+from grader.records import Assignment, Fault, Json, Outcome, RankOutcome, Request, Spent, Submission, canonical, digest
 from grader.store import Store
 from grader.wire.broker import Broker
 from grader.wire.endpoint import Endpoint
@@ -42,6 +42,7 @@ class Runs:
     store: Store
     replay: bool = False
     walls: bool = True
+    spent: Spent = field(default_factory=Spent)  # by all who ask
     _zygotes: dict[str, Zygote] = field(default_factory=dict)
     _environment: str = ""
     _is_closed: bool = False
@@ -128,7 +129,9 @@ class Runs:
             self.prepare(request.flavour)
             zygote = self._zygotes[request.flavour]
             try:
-                return run_once(zygote, request, openings)
+                outcome = run_once(zygote, request, openings)
+                self._count(outcome)
+                return outcome
             except MachineError:
                 if self._is_closed:
                     raise
@@ -139,6 +142,13 @@ class Runs:
         return Outcome(
             tuple(RankOutcome(rank, False, None) for rank in range(request.world_size)), (), Fault("killed_watcher", -1, sentence)
         )
+
+    def _count(self, outcome: Outcome) -> None:
+        with self._mine:
+            seen = self.spent
+            importing_s = sum(zygote.waited_s for zygote in self._zygotes.values())
+            ranks_cpu_s = seen.ranks_cpu_s + sum(rank.cpu_s for rank in outcome.ranks)
+            self.spent = Spent(seen.num_runs + 1, seen.num_ranks + len(outcome.ranks), ranks_cpu_s, importing_s)
 
     def _compile(self, probes: Path) -> None:
         """Leave bytecode beside `probes`, once: compiling takes 10 ms in every rank, and a grading may have a thousand."""

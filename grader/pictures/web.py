@@ -13,7 +13,7 @@ from grader.pictures.words import Sources
 from grader.records import AssignmentMark, CaseVerdict, LawMark, Message, Outcome, Report, Request
 from grader.report.files import PAGE, PUBLIC, write
 from grader.report.page import CONTROL
-from grader.report.terminal import COMMANDS, LABELS, SIGNS, alike, is_not_started, is_unasked, which_cases
+from grader.report.terminal import COMMANDS, LABELS, SIGNS, alike, is_not_started, is_unasked, slowest, where_time_went, which_cases
 from grader.store import Store
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -55,6 +55,7 @@ def write_page(report: Report, store: Store, out: Path) -> Path:
         report=report, failures=failures, anchors=anchors, labels=LABELS, commands=COMMANDS, signs=SIGNS, verdicts=VERDICTS,
         is_unasked=is_unasked, is_not_started=is_not_started, asked=asked, num_open=NUM_OPEN,
         studies=studies.drawn(report, store), observed=observed, pattern_of=canvas.pattern_of,
+        where_time_went=where_time_went, slowest=slowest(report),
     )  # fmt: skip
     write(out / PAGE, text, PUBLIC)
     return out / PAGE

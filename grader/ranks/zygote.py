@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -39,6 +40,7 @@ class Zygote:
         be_unreadable()
         self.flavour = flavour
         self.walls: Json = None  # what its canary was denied, once it is ready
+        self.waited_s = 0.0  # how long somebody who wanted ranks waited for the import
         mine, its = socket.socketpair()
         self._line, self._ready, self._turn = mine, False, threading.Lock()
         self._session: Path | None = None
@@ -70,6 +72,7 @@ class Zygote:
     def _wait_ready(self) -> None:
         if self._ready:
             return
+        began_s = time.monotonic()
         readable, _, _ = select.select([self._line], [], [], START_DEADLINE_S)
         try:
             word = Words(self._line).hear()[0] if readable else None
@@ -79,6 +82,7 @@ class Zygote:
             raise MachineError(
                 f"the process that forks ranks did not start: {self._words() or 'no word from it'}; `grader doctor` says what is missing"
             )
+        self.waited_s = time.monotonic() - began_s
         self._session, self.walls, self._ready = Path(word["session"]), {"flavour": self.flavour, **word["walls"]}, True
 
     def launch(self, openings: Sequence[tuple[Json, list[Bytes]]], ranks: Sequence[int] | None = None) -> Launch:
