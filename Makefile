@@ -24,7 +24,6 @@ CHOICE  = $(foreach name,$(A),--assignment "$(name)")
 ONLY    = $(if $(K),-k "$(K)")
 # The first line of a recipe that needs what students do not get.
 OURS    = $(if $(wildcard tests/grader),,@echo "make $@ belongs to the instructor's repository: what it needs is not in yours." >&2; exit 2)
-NOT_YET = @echo "not yet: $(1)"; exit 2
 
 help: ## this table
 	@echo 'make TARGET [A="collectives ..."] [SUBMISSION=starter] [PROFILE=cpu|gpu] [OUT=.grade/latest] [K=words]'
@@ -122,5 +121,5 @@ release: $(STAMP) ## build the students' bundle in dist/
 upgrade: $(STAMP) ## take a newer release: make upgrade FROM=its archive
 	@$(PY) -m grader.cli upgrade "$(FROM)"
 
-site: ## build the course's pages
-	$(call NOT_YET,building the course's pages)
+site: $(STAMP) ## build the course's pages in dist/site: handouts, laws, a map of reading and libraries
+	@$(PY) -m grader.cli site

@@ -42,7 +42,7 @@ def commands() -> None:
     """Grade submissions to the course, and prove that the course itself is right."""
 
 
-for command in (feedback.watch, feedback.hint, feedback.trace, many.batch, *instructors.COMMANDS):
+for command in (feedback.watch, feedback.hint, feedback.trace, feedback.site, many.batch, *instructors.COMMANDS):
     commands.add_command(command)
 
 JOBS = click.option(

@@ -48,3 +48,15 @@ def trace(key: str, to: Path | None, out: Path) -> int:
 
     click.echo(f"{write_trace(out, key, to)}: open it in ui.perfetto.dev or chrome://tracing; one unit of virtual time is 1 ms.")
     return 0
+
+
+@click.command()
+@click.option("--out", type=click.Path(path_type=Path), default=Path("dist/site"), show_default=True, help="The folder for the pages.")
+@with_blame
+def site(out: Path) -> int:
+    """Build the course's pages: every handout with its laws, and a map of topics, reading and libraries. No network, no script."""
+    from grader.site import write_site
+
+    pages = write_site(course_of(())[0], out)
+    click.echo(f"{len(pages)} pages; open {pages[0]}")
+    return 0

@@ -23,7 +23,7 @@ from grader.observe.live import Runs
 from grader.observe.observer import Observer
 from grader.policy import hits
 from grader.ranks.isolation import let_ranks_in, why_formative
-from grader.records import Assignment, Report, Submission, canonical, digest
+from grader.records import Assignment, Report, Spent, Submission, canonical, digest
 from grader.report.files import PRIVATE, write, write_all
 from grader.report.json_report import SCHEMA_NAME
 from grader.score import is_provisional, score
@@ -61,9 +61,12 @@ def grade(
         runs = runs or opened.enter_context(opened_runs(course.root, out, replay=replay))
         observer = opened.enter_context(taken_in(submission_path, assignments, runs, called=called))
         origin = "starter" if called else str(submission_path)
+        before = runs.spent
         judged = judge(course.root, assignments, observer, origin=origin, laws=laws, keyword=keyword, progress=progress,
                        looks_ahead=not (until_failed or runs.replay) and num_cores() > 1, until_failed=until_failed)  # fmt: skip
-    report = compose(called or str(submission_path), assignments, observer, judged, time.monotonic() - began_s, edited_given(course.root))
+    spent = replace(runs.spent.since(before), judge_cpu_s=judged.cpu_s, laws_s=dict(judged.laws_s))
+    wall_s = time.monotonic() - began_s
+    report = compose(called or str(submission_path), assignments, observer, judged, wall_s, spent, edited_given(course.root))
     if out is not None:
         write_all(report, out)
         write(out / "judge.log", judged.log, PRIVATE)
@@ -71,8 +74,9 @@ def grade(
 
 
 def compose(
-    origin: str, assignments: Sequence[Assignment], observer: Observer, judged: Judged, wall_s: float, notes: Sequence[str] = ()
-) -> Report:
+    origin: str, assignments: Sequence[Assignment], observer: Observer, judged: Judged, wall_s: float, spent: Spent,
+    notes: Sequence[str] = (),
+) -> Report:  # fmt: skip
     """The one record that every output is rendered from."""
     marks = score(assignments, judged.verdicts)
     submissions, isolation = observer.submissions, observer.runs.isolation()
@@ -90,6 +94,7 @@ def compose(
         wall_s=wall_s,
         interrupted=judged.interrupted,
         formative=why_formative(isolation, needed_by(assignments)),
+        spent=spent,
     )
 
 

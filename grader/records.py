@@ -357,6 +357,17 @@ NOT_SELECTED = "Not selected."  # seen of a case that -k or a choice of laws lef
 
 
 @dataclass(frozen=True, slots=True)
+class Map:
+    """Where a tensor differs, in a few cells."""
+
+    words: str  # what rows and columns are
+    rows: tuple[str, ...]  # a sign for each cell: "." nothing differs, "#" everything, "1" to "9" tenths of it
+
+    def __str__(self) -> str:
+        return "\n".join([*self.rows, f"({self.words})"])
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """What a student reads about one failed case; empty parts are not printed."""
 
@@ -368,6 +379,7 @@ class Message:
     rerun: str = ""
     debug: str = ""
     output: str = ""  # the ranks' own output, public cases only
+    map: Map | None = None  # public cases only
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,6 +430,23 @@ class AssignmentMark:
 
 
 @dataclass(frozen=True, slots=True)
+class Spent:
+    """Where a grading's time went."""
+
+    num_runs: int = 0  # observations that were made and not found in the store
+    num_ranks: int = 0  # processes that these took
+    ranks_cpu_s: float = 0.0  # what all of them computed, side by side or not
+    importing_s: float = 0.0  # ranks were wanted, and torch was not imported yet
+    judge_cpu_s: float = 0.0  # what the judge himself computed
+    laws_s: dict[str, float] = field(default_factory=dict)  # wall time of a law's public cases, its runs included unless they were ahead
+
+    def since(self, before: Spent) -> Spent:
+        """What running cost beyond `before`."""
+        return Spent(self.num_runs - before.num_runs, self.num_ranks - before.num_ranks, self.ranks_cpu_s - before.ranks_cpu_s,
+                     self.importing_s - before.importing_s)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """The one record that every output is rendered from."""
 
@@ -435,3 +464,4 @@ class Report:
     interrupted: bool = False  # Ctrl-C: what was judged is here, the rest is "not run"
     waits_for: tuple[ProfileName, ...] = ()  # profiles that were asked for and are still to be judged
     formative: str = ""  # why these points are a help and no marks: the walls were weaker than the course asks for
+    spent: Spent | None = None

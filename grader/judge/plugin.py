@@ -45,6 +45,7 @@ class JudgePlugin:
     deselected: set[str] = field(default_factory=set)
     refusal: CourseError | None = None
     scout: Scout | None = None
+    laws_s: dict[str, float] = field(default_factory=dict)  # of public cases: a hidden one could tell its inputs by the time it takes
 
     def verdicts(self) -> tuple[CaseVerdict, ...]:
         """One verdict per case, in the order of collection; cases that were never reached are "not run"."""
@@ -132,6 +133,8 @@ class JudgePlugin:
         """Take the verdict from the exception, or from its absence; then shorten pytest's report for a developer."""
         report = yield
         case, error = self.cases[item.nodeid], call.excinfo.value if call.excinfo else None
+        if not case.hidden:
+            self.laws_s[case.law.id] = self.laws_s.get(case.law.id, 0.0) + call.duration
         if error is not None:
             self._blame(case, call, error, account=str(report.longrepr))
             if self.is_interactive:

@@ -6,8 +6,9 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
@@ -32,6 +33,8 @@ class Judged:
     interrupted: bool  # Ctrl-C: the verdicts that are missing say "not run"
     has_hidden: bool
     log: str  # pytest's own words: for staff, since they contain expected values
+    cpu_s: float = 0.0  # what this thread computed
+    laws_s: Mapping[str, float] = field(default_factory=dict)  # wall time of the public cases by law
 
 
 def judge(
@@ -58,12 +61,13 @@ def judge(
     plugin = JudgePlugin(assignments, observer, origin, laws, progress, looks_ahead, until_failed)
     options = ["-c", str(INI), "--rootdir", str(root), "--confcutdir", str(root), "--noconftest", "-p", "no:cacheprovider",
                "--continue-on-collection-errors", "--capture=sys", "--tb=native", "-q", *(["-k", keyword] if keyword else [])]  # fmt: skip
-    log = io.StringIO()
+    log, began_s = io.StringIO(), time.thread_time()
     with _without_foreign_settings(), _importing_from(root), contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
         status = pytest.main([*options, *map(str, paths)], plugins=[plugin])
     _raise_if_unusable(plugin, status, keyword, log.getvalue())
     has_hidden = any(case.hidden for case in plugin.cases.values() if case.node not in plugin.deselected)
-    return Judged(plugin.verdicts(), status == pytest.ExitCode.INTERRUPTED, has_hidden, log.getvalue())
+    return Judged(plugin.verdicts(), status == pytest.ExitCode.INTERRUPTED, has_hidden, log.getvalue(), time.thread_time() - began_s,
+                  plugin.laws_s)  # fmt: skip
 
 
 def test_files(root: Path, assignments: Sequence[Assignment]) -> list[Path]:

@@ -9,8 +9,9 @@ import numpy as np
 
 from grader.numerics.bounds import Bound, unit_roundoff
 from grader.numerics.hints import Array, Hints
+from grader.numerics.maps import map_of
 from grader.numerics.suspects import Comparison, suspect
-from grader.records import Message
+from grader.records import Map, Message
 
 ROUNDINGS_OF_A_GUESS = 8  # a factor and an addend put a few more roundings on a value than the bound allows for
 
@@ -24,10 +25,11 @@ class Difference:
     where: str = ""
     diagnosis: str = ""
     suggestion: str = ""
+    map: Map | None = None
 
     def message(self, what: str) -> Message:
         """The message for a student, about the tensor called `what`."""
-        return Message(f"{what}: {self.seen}", self.allowed, self.where, self.diagnosis, self.suggestion)
+        return Message(f"{what}: {self.seen}", self.allowed, self.where, self.diagnosis, self.suggestion, map=self.map)
 
 
 def describe(got: Array, expected: Array, allowed: Bound = 0.0, hints: Hints | None = None) -> Difference | None:
@@ -40,7 +42,7 @@ def describe(got: Array, expected: Array, allowed: Bound = 0.0, hints: Hints | N
     got, expected = np.asarray(got), np.asarray(expected)
     same_shape = got.shape == expected.shape
     # Where shapes differ, a NaN tells only if the right answer holds none anywhere.
-    if (same_shape or _is_finite(expected).all()) and (broken := _non_finite(got, expected if same_shape else None)):
+    if (same_shape or _is_finite(expected).all()) and (broken := _non_finite(got, expected if same_shape else None, hints)):
         return broken
     if not same_shape:
         return _shapes(got.shape, expected.shape, hints)
@@ -49,7 +51,7 @@ def describe(got: Array, expected: Array, allowed: Bound = 0.0, hints: Hints | N
 
 
 # --- non-finite ------------------------------------------------------------------------------------------------------
-def _non_finite(got: Array, expected: Array | None) -> Difference | None:
+def _non_finite(got: Array, expected: Array | None, hints: Hints) -> Difference | None:
     wide = _wide(got)
     bad = ~_is_finite(got)
     if expected is not None:
@@ -64,7 +66,8 @@ def _non_finite(got: Array, expected: Array | None) -> Difference | None:
         else "Look for a division by 0, or a number beyond the dtype's range."
     )
     seen = f"{int(bad.sum())} of {got.size} values {_are(bad)} {named}."
-    return Difference(seen, where=_where(bad, None), diagnosis=f"There are values that are {named}.", suggestion=suggestion)
+    diagnosis = f"There are values that are {named}."
+    return Difference(seen, where=_where(bad, None), diagnosis=diagnosis, suggestion=suggestion, map=map_of(bad, hints.world_size))
 
 
 def _same_non_finite(got: Array, expected: Array) -> Array:
@@ -117,6 +120,7 @@ def _values(got: Array, expected: Array, allowed: Array, wrong: Array, hints: Hi
         where=_where(wrong, hints.world_size),
         diagnosis=guess.diagnosis if guess else "",
         suggestion=guess.suggestion if guess else hints.suggestion,
+        map=map_of(wrong, hints.world_size),
     )
 
 

@@ -20,7 +20,7 @@ from grader.frames import Bytes
 from grader.levels import LEVELS
 from grader.ranks.isolation import NOT_RUN, label, let_ranks_in, level_in
 from grader.ranks.zygote import Zygote
-from grader.records import Assignment, Fault, Json, Outcome, RankOutcome, Request, Submission, canonical, digest
+from grader.records import Assignment, Fault, Json, Outcome, RankOutcome, Request, Spent, Submission, canonical, digest
 from grader.store import Store
 from grader.wire.broker import Broker
 from grader.wire.endpoint import Endpoint
@@ -46,6 +46,7 @@ class Runs:
     replay: bool = False
     at_most: str = LEVELS[0]
     told: Path | None = None
+    spent: Spent = field(default_factory=Spent)  # by all who ask
     _zygotes: dict[str, Zygote] = field(default_factory=dict)
     _environment: str = ""
     _is_closed: bool = False
@@ -152,6 +153,7 @@ class Runs:
             zygote = self._zygotes[request.flavour]
             try:
                 outcome = run_once(zygote, request, openings)
+                self._count(outcome)
                 break
             except MachineError:
                 if self._is_closed:
@@ -165,6 +167,13 @@ class Runs:
             raise MachineError("gloo's ranks can't reach each other here: the machine's loopback interface is not up. As root, "
                                "`ip link set lo up`; at isolation A ranks have one of their own.")  # fmt: skip
         return outcome
+
+    def _count(self, outcome: Outcome) -> None:
+        with self._mine:
+            seen = self.spent
+            importing_s = sum(zygote.waited_s for zygote in self._zygotes.values())
+            ranks_cpu_s = seen.ranks_cpu_s + sum(rank.cpu_s for rank in outcome.ranks)
+            self.spent = Spent(seen.num_runs + 1, seen.num_ranks + len(outcome.ranks), ranks_cpu_s, importing_s)
 
     def _compile(self, probes: Path) -> None:
         """Leave bytecode beside `probes`, once: compiling takes 10 ms in every rank, and a grading may have a thousand."""

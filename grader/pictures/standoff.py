@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from grader.pictures.canvas import on_circle, rim_to_rim
 from grader.pictures.timeline import stands_in
 from grader.pictures.words import Sources, describe
 from grader.records import Event, Outcome, num_elements
@@ -60,8 +60,8 @@ def find(outcome: Outcome, sources: Sources) -> Standoff | None:
         cells = tuple(_cell(calls[rank], number, apart, stands.get(rank), sources) for rank in ranks)
         rows.append((number + 1, number == first, cells))
     edges = tuple((rank, other) for rank, event in stands.items() for other in _needs(event, calls, apart) if other in calls)
-    nodes = {rank: _place(rank, len(ranks)) for rank in ranks}
-    arrows = tuple(_arrow(nodes[a], nodes[b]) for a, b in edges if a != b)
+    nodes = {rank: on_circle(rank, len(ranks), SIZE) for rank in ranks}
+    arrows = tuple(rim_to_rim(nodes[a], nodes[b]) for a, b in edges if a != b)
     sentences = outcome.fault.lines or (outcome.fault.sentence,)
     is_held = bool(stands) and not edges and all(event.op not in MESSAGES for event in stands.values())
     return Standoff(ranks, tuple(rows), start, edges, is_held, sentences, tuple((rank, x, y) for rank, (x, y) in nodes.items()), arrows)
@@ -105,18 +105,3 @@ def _needs(stand: Event, calls: dict[int, list[Event]], apart: set[tuple[int, in
         if (event.op, event.group, event.reduction, event.dtype, num_elements(event.shape)) == alike and (event.rank, event.call) in apart
     }
     return [rank for rank in call.group if rank not in there]
-
-
-def _place(number: int, count: int) -> tuple[float, float]:
-    turn = 2 * math.pi * number / count - math.pi / 2
-    radius = SIZE * 0.36 if count > 1 else 0.0
-    return SIZE / 2 + radius * math.cos(turn), SIZE / 2 + radius * math.sin(turn)
-
-
-def _arrow(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float, float, float]:
-    """From rim to rim, a little to the right of the straight way: two that wait for each other have two arrows."""
-    (ax, ay), (bx, by) = a, b
-    length = math.hypot(bx - ax, by - ay)
-    ux, uy = (bx - ax) / length, (by - ay) / length
-    side_x, side_y = -uy * 9, ux * 9
-    return ax + ux * 34 + side_x, ay + uy * 34 + side_y, bx - ux * 40 + side_x, by - uy * 40 + side_y

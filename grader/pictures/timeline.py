@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from grader.errors import CourseError
+from grader.pictures.canvas import KINDS, ROW, THIN, Picture, Scale
 from grader.pictures.words import describe
 from grader.records import Event, Outcome, Request
 from grader.wire.virtual_time import Span, Timeline, evaluate
 
 MOST_BARS = 240  # a picture of more can't be read, and a page of many such is slow
-LEFT, WIDTH = 70.0, 1000.0  # where time begins, and the picture's width, in its own units
-ROW, THIN, GAP = 26.0, 16.0, 16.0  # a program's row, a row of the network, between two ranks
-AXIS = 34.0
-LETTER = 8.0  # about the width of one; a label that doesn't fit is left to the bar's title
-COMPUTE_KINDS = 4  # styles that are told apart by colour and by pattern
 LATENCY = 0.25  # of a message or a round of a collective, in units of the picture
 
 
@@ -40,41 +36,11 @@ class Played:
         return f"Virtual time, in units of {unit}. A message takes {LATENCY:g}{size}; no clock of this machine has a part in it.{free}"
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A rectangle with a style, a label if it fits, and everything about it as its title."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    style: str
-    label: str
-    title: str
-
-
-@dataclass(slots=True)
-class Picture:
-    """What the template draws, and the same as rows of a table for who doesn't see it."""
-
-    network: str
-    summary: str
-    height: float = AXIS
-    bars: list[Bar] = field(default_factory=list)
-    ranks: list[tuple[str, float, float]] = field(default_factory=list)  # name, top, height
-    ticks: list[tuple[float, str]] = field(default_factory=list)
-    legend: dict[str, str] = field(default_factory=dict)  # style -> words
-    free: tuple[float, str] | None = None  # a dashed line
-    rows: list[tuple[str, str, str, str]] = field(default_factory=list)  # rank, from, to, what
-    num_left_out: int = 0
-    width: float = WIDTH
-    left: float = LEFT
-
-
-def play(request: Request, outcome: Outcome) -> Played | None:
-    """The run in virtual time; None if nothing was sent or computed, or if the events can't be played."""
-    costs = [event.cost_s for event in outcome.events if event.kind == "compute" and event.cost_s > 0]
-    met = [event for event in outcome.events if event.kind == "issue" and event.match >= 0]
+def play(request: Request, outcome: Outcome, phase: str | None = None) -> Played | None:
+    """The run, or one phase of it, in virtual time; None if nothing was sent or computed, or if the events can't be played."""
+    events = [event for event in outcome.events if phase in (None, event.phase)]
+    costs = [event.cost_s for event in events if event.kind == "compute" and event.cost_s > 0]
+    met = [event for event in events if event.kind == "issue" and event.match >= 0]
     stuck = {rank: event for rank in range(request.world_size) if (event := stands_in(outcome, rank)) is not None}
     if not (costs or met):
         return None
@@ -82,8 +48,8 @@ def play(request: Request, outcome: Outcome) -> Played | None:
     largest = max((event.num_bytes for event in met), default=0)
     bandwidth = largest / unit_s if largest else math.inf
     try:
-        timeline = evaluate(outcome.events, LATENCY * unit_s, bandwidth, rendezvous=request.network.rendezvous)
-        free_s = evaluate(outcome.events, 0.0, math.inf, rendezvous=request.network.rendezvous).end_s
+        timeline = evaluate(events, LATENCY * unit_s, bandwidth, rendezvous=request.network.rendezvous)
+        free_s = evaluate(events, 0.0, math.inf, rendezvous=request.network.rendezvous).end_s
     except CourseError:
         return None
     return Played(timeline, unit_s, largest, free_s / unit_s if costs and not stuck else None, stuck, bool(costs))
@@ -111,38 +77,30 @@ def draw(request: Request, outcome: Outcome) -> Picture | None:
     end += 1.0 if played.stuck else 0.0
     if not 0 < end < math.inf:  # a probe may declare that something takes for ever
         return None
-    picture = Picture(played.network, _summary(request, played))
+    picture, scale = Picture(played.network, _summary(request, played)), Scale(end)
     shown = _first_spans(played.timeline)
     styles: dict[str, str] = {}
     for rank in range(request.world_size):
-        _draw_rank(picture, played, rank, shown, styles, (WIDTH - LEFT - 8) / end, end)
+        _draw_rank(picture, played, rank, shown, styles, scale)
     picture.num_left_out = sum(map(len, played.timeline.lanes.values())) - sum(map(len, shown.values()))
-    picture.ticks = [(LEFT + tick * (WIDTH - LEFT - 8) / end, f"{tick:g}") for tick in _ticks(end)]
+    picture.ticks = scale.ticks()
     if played.free is not None:
-        picture.free = LEFT + played.free * (WIDTH - LEFT - 8) / end, f"{played.free:.3g} if the network cost nothing"
-    picture.height += AXIS / 2
-    return picture
+        picture.marks.append((scale(played.free), f"{played.free:.3g} if the network cost nothing"))
+    return picture.close()
 
 
-def _draw_rank(
-    picture: Picture, played: Played, rank: int, shown: dict[int, list[Span]], styles: dict[str, str], scale: float, end: float
-) -> None:
-    top = picture.height
+def _draw_rank(picture: Picture, played: Played, rank: int, shown: dict[int, list[Span]], styles: dict[str, str], scale: Scale) -> None:
     network = [span for span in shown.get(rank, []) if not span.is_compute]
     tracks = _tracks(network)
-    height = ROW + THIN * (max(tracks, default=-1) + 1)
-    picture.ranks.append((f"rank {rank}", top, height))
-    picture.height += height + GAP
+    top = picture.group(f"rank {rank}", ROW + THIN * (max(tracks, default=-1) + 1))
 
     def bar(start: float, stop: float, y: float, tall: float, style: str, words: str, label: str) -> None:
-        width = max((stop - start) * scale, 1.5)
-        fits = label if len(label) * LETTER < width else ""
-        picture.bars.append(Bar(LEFT + start * scale, y, width, tall - 3, style, fits, f"{words}, {start:.3g} to {stop:.3g}"))
+        picture.bar(scale(start), (stop - start) * scale.unit, y, tall, style, label, f"{words}, {start:.3g} to {stop:.3g}")
         picture.rows.append((str(rank), f"{start:.3g}", f"{stop:.3g}", words))
 
     for span in (span for span in shown.get(rank, []) if span.is_compute):
         kind = (span.name.split() or ["compute"])[0]
-        style = styles.setdefault(kind, f"compute{len(styles) % COMPUTE_KINDS}")
+        style = styles.setdefault(kind, f"compute{len(styles) % KINDS}")
         picture.legend.setdefault(style, kind)
         bar(*_units(span, played), top, ROW, style, f"computes {span.name}", span.name)
     for span in played.timeline.waits.get(rank, ())[:MOST_BARS]:
@@ -155,7 +113,7 @@ def _draw_rank(
     if rank in played.stuck:
         picture.legend["stuck"] = "waits for ever"
         last = max((_units(span, played)[1] for span in (*shown.get(rank, []), *played.timeline.waits.get(rank, ()))), default=0.0)
-        bar(last, end, top, ROW, "stuck", f"waits for ever in {describe(played.stuck[rank])}", "for ever")
+        bar(last, scale.end, top, ROW, "stuck", f"waits for ever in {describe(played.stuck[rank])}", "for ever")
 
 
 def _first_spans(timeline: Timeline) -> dict[int, list[Span]]:
@@ -184,11 +142,6 @@ def _units(span: Span, played: Played) -> tuple[float, float]:
 
 def _told(span: Span) -> str:
     return describe(span.event) if span.event is not None else span.name
-
-
-def _ticks(end: float) -> Iterable[float]:
-    step = next(base * 10.0**power for power in range(-3, 9) for base in (1, 2, 5) if end / (base * 10.0**power) <= 8)
-    return [number * step for number in range(int(end / step) + 1)]
 
 
 def _summary(request: Request, played: Played) -> str:

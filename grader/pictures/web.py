@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grader.pictures import standoff, timeline
+from grader.pictures import canvas, cells, standoff, studies, timeline
 from grader.pictures.words import Sources
 from grader.records import AssignmentMark, CaseVerdict, LawMark, Message, Outcome, Report, Request
 from grader.report.files import PAGE, PUBLIC, write
 from grader.report.page import CONTROL
-from grader.report.terminal import COMMANDS, LABELS, SIGNS, alike, is_not_started, is_unasked, which_cases
+from grader.report.terminal import COMMANDS, LABELS, SIGNS, alike, is_not_started, is_unasked, slowest, where_time_went, which_cases
 from grader.store import Store
 
 if TYPE_CHECKING:
@@ -37,8 +37,9 @@ class Failure:
     places: list[tuple[str, str]]  # of the student's code, with the lines
     observed: str  # which observation the pictures show; "" if none may be shown
     trace: str  # the command that exports it
-    picture: timeline.Picture | None
+    picture: canvas.Picture | None
     standoff: standoff.Standoff | None
+    cells: cells.Cells | None
 
 
 def write_page(report: Report, store: Store, out: Path) -> Path:
@@ -51,6 +52,8 @@ def write_page(report: Report, store: Store, out: Path) -> Path:
     text = surroundings(TEMPLATES).get_template("report.html.j2").render(
         report=report, failures=failures, anchors=anchors, labels=LABELS, commands=COMMANDS, signs=SIGNS, verdicts=VERDICTS,
         is_unasked=is_unasked, is_not_started=is_not_started, asked=asked, num_open=NUM_OPEN,
+        studies=studies.drawn(report, store), observed=observed, pattern_of=canvas.pattern_of,
+        where_time_went=where_time_went, slowest=slowest(report),
     )  # fmt: skip
     write(out / PAGE, text, PUBLIC)
     return out / PAGE
@@ -75,7 +78,8 @@ def _failures(assignment: AssignmentMark, store: Store, sources: Sources, room: 
             picture, stand = timeline.draw(*seen), standoff.find(seen[1], sources)
         places = sources.lines_in("\n".join([message.where, message.seen]))
         trace = re.sub(r"debug \w+", f"trace {key[:SHORT]}", message.debug) if seen else ""
-        yield Failure(tuple(laws), message, which_cases(laws), places, _named(seen), trace, picture, stand)
+        yield Failure(tuple(laws), message, which_cases(laws), places, observed(seen[0]) if seen else "", trace, picture, stand,
+                      cells.draw(message.map) if message.map else None)  # fmt: skip
 
 
 def _observation(laws: list[LawMark], store: Store) -> tuple[str, tuple[Request, Outcome] | None]:
@@ -91,9 +95,7 @@ def _may_be_shown(case: CaseVerdict) -> bool:
     return case.outcome == "failed" and not case.hidden and bool(case.keys)
 
 
-def _named(seen: tuple[Request, Outcome] | None) -> str:
-    if seen is None:
-        return ""
-    request = seen[0]
+def observed(request: Request) -> str:
+    """An observation in words: its probe, parameters and ranks."""
     words = ", ".join(f"{name}={textwrap.shorten(repr(value), 48, placeholder=' …')}" for name, value in request.parameters.items())
     return f"{request.probe}({words}) on {request.world_size} rank{'s' * (request.world_size != 1)}"

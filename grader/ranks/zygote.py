@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -45,6 +46,7 @@ class Zygote:
         be_unreadable()
         self.flavour = flavour
         self.walls: Json = None  # what its canary was denied, once it has said so
+        self.waited_s = 0.0  # how long somebody who wanted ranks waited for the import
         self._words: collections.deque[Json] = collections.deque()
         mine, its = socket.socketpair()
         self._line, self._hearing, self._ready, self._turn = mine, Words(mine), False, threading.Lock()
@@ -77,8 +79,10 @@ class Zygote:
     def _wait_ready(self) -> None:
         if self._ready:
             return
+        began_s = time.monotonic()
         self._hear_walls()
         word = self._next_word()
+        self.waited_s = time.monotonic() - began_s
         self._session, self._ready = Path(word["session"]), True
 
     def level(self) -> str:

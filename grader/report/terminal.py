@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from grader.records import NOT_SELECTED, NOT_STARTED, SETTLED, AssignmentMark, CaseOutcome, LawMark, LawVerdict, Message, Report, TaskMark
+from grader.records import (
+    NOT_SELECTED,
+    NOT_STARTED,
+    SETTLED,
+    AssignmentMark,
+    CaseOutcome,
+    LawMark,
+    LawVerdict,
+    Message,
+    Report,
+    Spent,
+    TaskMark,
+)
 from grader.report.files import PAGE
 from grader.report.page import Page
 
@@ -26,6 +38,7 @@ LABELS = (
 COMMANDS = (("rerun", "run again"), ("debug", "debug"))
 INDENT = 14  # of the text after a label
 LISTED = 4  # laws with one and the same explanation that are spelled out
+LEAST_FOR_MAP = 40  # columns: a narrower page would break its rows
 NARROW = 60  # columns below which the evidence labels give way to the claims
 
 
@@ -99,6 +112,8 @@ def explain(laws: list[LawMark], page: Page) -> None:
         text = getattr(message, name)
         if text and not (name == "where" and text == message.seen):  # a single rank's line is the sentence itself
             page.paragraph(text, lead=f"  {label}", indent=INDENT, lead_style="dim")
+        if name == "where" and message.map and page.width >= LEAST_FOR_MAP:
+            page.paragraph(str(message.map), lead="  map", indent=INDENT, lead_style="dim")
     page.paragraph(which_cases(laws), lead="  cases", indent=INDENT, lead_style="dim")
     for name, label in COMMANDS:
         if text := getattr(message, name):
@@ -141,10 +156,28 @@ def _sum(report: Report, page: Page, out: Path | None) -> None:
     if report.formative:
         page.paragraph(report.formative, style="bold yellow")
     page.paragraph(f"{report.isolation}; {report.wall_s:.1f} s", style="dim")
+    if report.spent is not None:
+        page.paragraph(where_time_went(report.spent), style="dim")
     if out is not None:
         page.command(str(out / "report.json"), lead="report", indent=8)
         if (out / PAGE).exists():
             page.command(str(out / PAGE), lead="page", indent=8)
+
+
+def where_time_went(spent: Spent) -> str:
+    """Judge, ranks and waiting, in a sentence."""
+    ran = "nothing was run: every observation was stored"
+    if spent.num_runs:
+        ran = f"{spent.num_ranks:,} ranks in {spent.num_runs:,} runs for {spent.ranks_cpu_s:.1f} s"
+        ran += f"; waiting for torch: {spent.importing_s:.1f} s"
+    return f"computing: the judge for {spent.judge_cpu_s:.1f} s, {ran}"
+
+
+def slowest(report: Report, most: int = 8) -> list[tuple[LawMark, float]]:
+    """The laws whose public cases took longest, with their seconds; none below a twentieth of one."""
+    seconds = report.spent.laws_s if report.spent is not None else {}
+    laws = [(law, seconds.get(law.id, 0.0)) for assignment in report.assignments for law in _laws(assignment)]
+    return sorted((each for each in laws if each[1] >= 0.05), key=lambda each: -each[1])[:most]
 
 
 def _laws(assignment: AssignmentMark) -> Iterable[LawMark]:

@@ -170,7 +170,7 @@ def test_a_hidden_case_tells_its_kind_and_diagnosis_and_nothing_else(course: Cou
     """Inputs, expected values, exceptions' texts, output, test names and commands of a hidden case reach the staff form only."""
     verdict = case(course, body, hidden=True)
     assert verdict.message and verdict.outcome in ("failed", "course_error")
-    student = " ".join([verdict.id, verdict.kind, *(getattr(verdict.message, part) for part in Message.__slots__)])
+    student = " ".join([verdict.id, verdict.kind, *(str(getattr(verdict.message, part)) for part in Message.__slots__)])
     assert SECRET not in student and "test_sum" not in student and "odd" in student
     assert SECRET in verdict.staff and "test_sum" in verdict.staff
     assert verdict.message.debug == verdict.message.rerun == verdict.message.output == verdict.message.where == ""
@@ -329,6 +329,14 @@ def test_a_law_is_judged_until_it_has_failed(course: Course) -> None:
     judged = course.judge(assignment("sum"), until_failed=True)
     assert course.observer.log == ["fine", "broken"]
     assert [verdict.outcome for verdict in judged.verdicts] == ["passed", "failed", "failed", "failed"]
+
+
+def test_seconds_are_told_of_public_cases_only(course: Course) -> None:
+    """A submission could make a hidden case take as long as one of its inputs says."""
+    course.write("@law('ring.sum')\ndef test_sum(observe): observe('fine')\n")
+    course.write("@law('ring.double')\ndef test_double(observe): observe('fine')\n", hidden=True)
+    judged = course.judge(assignment("sum", "double"))
+    assert set(judged.laws_s) == {"sums.ring.sum"} and judged.cpu_s > 0
 
 
 def test_two_courses_in_one_process_do_not_mix(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import pytest
 from grader.asked import show
 from grader.errors import UsageError
 from grader.pictures import standoff, timeline
+from grader.pictures.canvas import Bar
 from grader.pictures.chrome import to_trace, write_trace
 from grader.pictures.web import write_page
 from grader.pictures.words import Sources
@@ -80,8 +81,8 @@ def test_a_timeline_shows_computing_waiting_and_the_network() -> None:
     under_way = [long for _, long, what in spent if what in ("send", "recv")]
     assert len(under_way) == 2 and all(long == pytest.approx(message, abs=0.02) for long in under_way)
     assert set(picture.legend.values()) >= {"forward", "backward", "sends", "receives", "stands still in a wait"}
-    assert picture.free is not None and picture.free[1].startswith(f"{(4.0 + 2.0) / unit:.3g} ")  # backward waits for rank 1's forward
-    by_row: dict[float, list[timeline.Bar]] = {}
+    assert picture.marks[0][1].startswith(f"{(4.0 + 2.0) / unit:.3g} ")  # backward waits for rank 1's forward
+    by_row: dict[float, list[Bar]] = {}
     for bar in picture.bars:
         by_row.setdefault(bar.y, []).append(bar)
     for bars in by_row.values():

@@ -14,13 +14,13 @@ import pytest
 
 from grader.errors import UsageError
 from grader.ranks.isolation import NOT_RUN, ON_GPUS, why_formative
-from grader.records import NOT_SELECTED, NOT_STARTED, AssignmentMark, CaseVerdict, LawMark, Message, Report, TaskMark
+from grader.records import NOT_SELECTED, NOT_STARTED, AssignmentMark, CaseVerdict, LawMark, Message, Report, Spent, TaskMark
 from grader.report import classroom, gradescope, json_report
 from grader.report.files import write_all
 from grader.report.junit import to_xml
 from grader.report.live import LiveProgress
 from grader.report.page import Page
-from grader.report.terminal import render
+from grader.report.terminal import render, slowest
 
 SECRET = "4711.25"  # in every staff form
 FAILURE = Message(
@@ -56,6 +56,7 @@ def report_of(*laws: LawMark, **changes: object) -> Report:
     return replace(report, **changes)  # type: ignore[arg-type]
 
 
+LAWS_S = {"collectives.ring.fails": 12.5, "collectives.ring.passes": 3.0, "collectives.ring.waits": 0.01}
 FULL = report_of(
     law("passes"),
     law("fails", FAILURE),
@@ -63,6 +64,7 @@ FULL = report_of(
     law("waits", Message(seen="Not judged: no GPU here"), outcome="not_judged"),
     law("is_broken", Message(seen="The course is wrong: KeyError"), outcome="course_error"),
     notes=("random.py is left out: it would hide Python's own library random.",),
+    spent=Spent(620, 1240, 80.25, 2.5, 35.0, LAWS_S),
 )
 
 
@@ -153,6 +155,14 @@ def test_the_report_fits_any_terminal(width: int, encoding: str) -> None:
     assert all(len(line) <= width for line in lines if not any(command in line for command in commands))
     assert any(FAILURE.rerun in line for line in lines)
     assert not any("?" in line.replace("?[2J", "").replace("submission?", "") for line in lines)
+
+
+def test_the_report_says_where_time_went() -> None:
+    """Judge, ranks and waiting in one line; a replay ran nothing, and says so."""
+    assert "computing: the judge for 35.0 s, 1,240 ranks in 620 runs for 80.2 s; waiting for torch: 2.5 s" in printed(FULL, 100)
+    assert FULL.spent is not None
+    assert "nothing was run" in printed(replace(FULL, spent=Spent(judge_cpu_s=3.0)), 100)
+    assert [(law.id.rpartition(".")[2], seconds) for law, seconds in slowest(FULL)] == [("fails", 12.5), ("passes", 3.0)]
 
 
 def test_a_submissions_output_cannot_steer_the_terminal() -> None:

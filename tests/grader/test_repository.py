@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-LATER = ("site",)
 LIMIT_LINES = 300
 # The rule makes these worse, and why.
 LONGER = {
@@ -126,14 +125,6 @@ def test_help_lists_every_target() -> None:
     phony = re.search(r"^\.PHONY: (.*)$", text_of("Makefile"), re.MULTILINE)
     assert phony is not None
     assert set(phony.group(1).split()) - {"FORCE"} == listed
-
-
-@pytest.mark.parametrize("target", LATER)
-def test_a_target_of_later_work_says_so_and_fails(target: str) -> None:
-    """Nobody takes silence for success."""
-    ended = make(target)
-    assert ended.returncode != 0
-    assert ended.stdout.startswith(b"not yet: ")
 
 
 def test_choices_reach_the_command_line() -> None:

@@ -116,3 +116,27 @@ class Browser:
             case "Network.requestWillBeSent":
                 self.requests.append(said["params"]["request"]["url"])
         return said
+
+
+# Luminance and contrast as WCAG 2 defines them; a background that lets through is looked for further out.
+WEAK_TEXTS = """
+(() => {
+  const parse = c => { const m = c.match(/[\\d.]+/g).map(Number); return m.length > 3 && m[3] === 0 ? null : m.slice(0, 3); };
+  const light = c => { const [r, g, b] = c.map(v => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
+                       return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+  const ground = e => {
+    for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c) return c; }
+    return [255, 255, 255];
+  };
+  const weak = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node; (node = walker.nextNode());) {
+    const e = node.parentElement;
+    if (!node.textContent.trim() || e.closest('svg') || e.closest('style')) continue;
+    const a = light(parse(getComputedStyle(e).color)), b = light(ground(e));
+    const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (contrast < 4.5) weak.push(node.textContent.trim().slice(0, 40) + ' ' + contrast.toFixed(2));
+  }
+  return weak;
+})()
+"""

@@ -109,6 +109,16 @@ def test_a_submission_that_has_changed_since_is_refused(course: Course, runs: Ru
         staged(course, report, submit(RIGHT + "\n\nCHANGED = True\n"), two_gpus, runs)
 
 
+def test_a_grading_says_what_running_cost(course: Course, runs: Runs, submit: Submit) -> None:
+    """Five observations of eight ranks, equal requests shared, and the same again from the store: nothing was run."""
+    folder = submit(RIGHT)
+    first, again = (grade(course, folder, course.assignments, runs=runs).spent for _ in range(2))
+    assert first is not None and again is not None
+    assert (first.num_runs, first.num_ranks) == (5, 8) and first.ranks_cpu_s >= 0 and runs.spent.importing_s > 0
+    assert (again.num_runs, again.num_ranks, again.importing_s) == (0, 0, 0)
+    assert set(again.laws_s) == {law.id for each in course.assignments for law in each.laws()}
+
+
 def test_the_trial_runs_the_whole_chain() -> None:
     """A product on one, a sum on all; without any GPU it says so."""
     assert trial(pretended(2)) == ""
