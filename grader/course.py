@@ -18,6 +18,7 @@ import yaml
 
 from grader.errors import CourseError, UsageError
 from grader.policy import EVERYWHERE
+from grader.race_text import RaceText, find_wrong, to_race
 from grader.records import Assignment, Evidence, Law, Rule, Task
 
 SPEC_NAME = "assignment.yaml"
@@ -66,6 +67,7 @@ class _AssignmentText(msgspec.Struct, forbid_unknown_fields=True):
     flavours: list[Flavour] = []
     host_only: str = ""
     records_hints: bool = False
+    races: list[RaceText] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,9 +241,11 @@ def _assignment(name: str, text: _AssignmentText, page: _Page) -> Assignment:
     _check_needs(tasks, page)
     flavours = tuple(text.flavours or ["torch"])
     forbidden = (*rules, *EVERYWHERE)
-    return Assignment(
-        name, text.number, text.title, tuple(text.files), tasks, forbidden, flavours, text.host_only, text.records_hints, permitted
-    )
+    if (wrong := find_wrong(text.races, {law.id.partition(".")[2] for task in tasks for law in task.laws})) is not None:
+        raise page.error(*wrong)
+    races = tuple(to_race(name, race) for race in text.races)
+    return Assignment(name, text.number, text.title, tuple(text.files), tasks, forbidden, flavours, text.host_only, text.records_hints,
+                      permitted, races)  # fmt: skip
 
 
 def _laws(assignment: str, task: _TaskText) -> tuple[Law, ...]:

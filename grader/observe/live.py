@@ -18,6 +18,7 @@ from pathlib import Path
 from grader.errors import MachineError
 from grader.frames import Bytes
 from grader.ranks.isolation import NOT_RUN, label
+from grader.ranks.launch import Launch
 from grader.ranks.zygote import Zygote
 from grader.records import Assignment, Fault, Json, Outcome, RankOutcome, Request, Submission, canonical, digest
 from grader.store import Store
@@ -94,6 +95,11 @@ class Runs:
         """Return once ranks of that flavour can be forked."""
         self.prepare(flavour)
         self._zygotes[flavour].wait_ready()
+
+    def launch(self, flavour: str, openings: Sequence[tuple[Json, list[Bytes]]]) -> Launch:
+        """Ranks that somebody else leads than the wire's broker; whoever asks ends them."""
+        self.ready(flavour)
+        return self._zygotes[flavour].launch([({**order, "walls": self.walls}, parts) for order, parts in openings])
 
     def isolation(self) -> str:
         """What the walls were seen to deny; of a replay, what they denied when it was run."""
