@@ -127,6 +127,7 @@ class Conductor:
         keeper.answer({"do": "fill", **fresh})
         keeper.hear("filled", START_S)
         self.speaks = lane
+        racer.require_silence()
         began_ns = self.clock_ns(racer.pid)
         racer.thaw()
         racer.answer({"entrant": entrant, "order": order})

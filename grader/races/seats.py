@@ -72,6 +72,11 @@ class Seat:
                 self._asked = word.id
                 return word
 
+    def require_silence(self) -> None:
+        """Raises Fallen if it has spoken though it was not asked: a "done" that is there before "go" would end its window at once."""
+        if select.select([self._line], [], [], 0)[0]:
+            raise Fallen("spoke, or ended, out of turn")
+
     def freeze(self) -> None:
         """Let it do nothing, on the host at least, until it is its turn."""
         self._signal(signal.SIGSTOP)

@@ -94,9 +94,9 @@ def floor_s(peaks: Peaks) -> float:
 
 
 def _impossible(seen: Estimate | None, peaks: Peaks | None) -> str:
-    if seen is None or peaks is None or seen.rival_s >= floor_s(peaks):
+    if seen is None or peaks is None or seen.rival_slow_s >= floor_s(peaks):
         return ""
-    return (f"a call took {_ms(seen.rival_s)}, but on this device it can't take less than {_ms(floor_s(peaks))}: it moves "
+    return (f"a call took {_ms(seen.rival_slow_s)} at most, but on this device it can't take less than {_ms(floor_s(peaks))}: it moves "
             f"{peaks.moved_bytes:.3g} bytes at {peaks.bytes_per_s:.3g} per second and needs {peaks.flops:.3g} FLOPs "
             f"at {peaks.flops_per_s:.3g}, both measured here")  # fmt: skip
 

@@ -46,6 +46,9 @@ class Puppet:
         return Word(op="race", say=say, slots=64, memory=[[], []], errors=errors, testified_s=self._stage.testified_s,
                     bytes_per_s=1e12, flops_per_s=1e15, moved_bytes=1e8, flops=1e9)  # fmt: skip
 
+    def require_silence(self) -> None:
+        assert self.is_frozen
+
     def freeze(self) -> None:
         self.is_frozen = True
 
