@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from grader import feedback
+from grader import feedback, racing
 from grader.asked import ASSIGNMENT, KEYWORD, OUT, SUBMISSION, course_of, page_of, show
 from grader.devices import num_cores
 from grader.errors import UsageError
@@ -41,7 +41,7 @@ def commands() -> None:
     """Grade submissions to the course, and prove that the course itself is right."""
 
 
-for command in (feedback.watch, feedback.hint, feedback.trace):
+for command in (feedback.watch, feedback.hint, feedback.trace, racing.race, racing.leaderboard):
     commands.add_command(command)
 
 JOBS = click.option(

@@ -7,10 +7,12 @@ final. They need a GPU; without one a race is "not judged".
 from __future__ import annotations
 
 import random
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from grader import devices
@@ -19,7 +21,8 @@ from grader.frames import Bytes
 from grader.observe.live import Runs, openings_of
 from grader.observe.profile import GpuProfile
 from grader.observe.seeds import secret_of, seed_of
-from grader.pipeline import grade, taken_in
+from grader.pipeline import environment, grade, taken_in
+from grader.races.book import Book
 from grader.races.conduct import Conductor, Plan, cpu_ns, wall_ns
 from grader.races.seats import Fallen, Seat
 from grader.races.verdict import SpeedMark, judge, not_raced
@@ -64,6 +67,26 @@ def race_all(
     return tuple(marks)
 
 
+def book_of(
+    course: Course, path: Path, assignments: Sequence[Assignment], marks: Sequence[SpeedMark], profile: GpuProfile, runs: Runs
+) -> Book:
+    """The marks with what they were measured on, for speed.json."""
+    raced = [each for each in assignments if any(mark.race.startswith(f"{each.name}.") for mark in marks)]
+    with taken_in(path, raced, runs) as observer:
+        submission = digest(canonical({name: each.hash for name, each in observer.submissions.items()}))
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    return Book(submission, str(path), date, _commit(course.root), environment() | devices.facts(profile.gpus), tuple(marks))
+
+
+def _commit(root: Path) -> str:
+    """The course's; "" where it lies in no repository."""
+    try:
+        told = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=root, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return told.stdout.strip()
+
+
 def _lost(course: Course, path: Path, assignment: Assignment, races: Sequence[Race], runs: Runs) -> dict[str, str]:
     """Laws that the races need and that don't hold, with their verdicts."""
     needed = {law for race in races for law in race.needs}
@@ -90,7 +113,8 @@ def _raced(
         except Fallen as fallen:
             return not_raced(race, str(fallen))
         runs.store.put(key, submission.hash, request, outcome)
-    return judge(race, windows_of(outcome), peaks_of(outcome), outcome.fault)
+    clocks = {event.phase: event.facts for event in outcome.events if event.kind == "clocks"}
+    return replace(judge(race, windows_of(outcome), peaks_of(outcome), outcome.fault), clocks=clocks)
 
 
 def request_of(assignment: Assignment, race: Race, profile: GpuProfile) -> Request:

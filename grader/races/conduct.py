@@ -69,7 +69,7 @@ class Conductor:
         self.seats[TWIN].answer({})
         self.seats[TWIN].thaw()
         self.has_let_in = True
-        self._seat(SUBMISSION, memory[1])
+        self._seat(SUBMISSION, memory[2])
         self._rounds(TOGETHER, SUBMISSION, calls, self.plan.rounds)
 
     def _set_up(self) -> list[object]:

@@ -38,7 +38,7 @@ class Estimate:
     num_rounds: int
     rival_slow_s: float = math.inf  # per call: the upper end of its interval
     by_slope: bool = False  # the rival's small windows were too slow for its large ones
-    testified: float = math.nan  # the rival's own clock over the judge's, of its large windows
+    testified: float | None = None  # the rival's own clock over the judge's, of its large windows
 
     @property
     def noise(self) -> float:
@@ -69,8 +69,9 @@ def estimate(windows: Sequence[Window], phase: str) -> Estimate | None:
     ratios = peer / np.maximum(mine, 1e-3 * np.median(peer))
     low, high = _interval(ratios)
     testified = float(np.median([each.testified_s for each in rival_large]) / np.median(r_n))
+    told = testified if math.isfinite(testified) else None
     return Estimate(float(np.median(peer)), float(np.median(mine)), float(np.median(ratios)), low, high, fixed_s, hand_over_s, rounds,
-                    _interval(mine)[1], by_slope, testified)  # fmt: skip
+                    _interval(mine)[1], by_slope, told)  # fmt: skip
 
 
 def _by_size(windows: Sequence[Window], phase: str, lane: str, entrant: str = "") -> tuple[list[Window], list[Window]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from grader.races.estimate import Estimate, estimate
@@ -36,6 +36,7 @@ class SpeedMark:
     estimate: Estimate | None = None
     alone: Estimate | None = None  # A/A: the peer beside its twin
     findings: tuple[str, ...] = ()
+    clocks: dict[str, dict[str, str]] = field(default_factory=dict)  # by moment: what the device ran at
 
 
 def share(race: Race, ratio: float) -> float:
@@ -120,7 +121,7 @@ def _findings(seen: Estimate | None) -> tuple[str, ...]:
     found = []
     if seen.by_slope:
         found.append("large windows gained on small ones, as if their work had begun before it was called for: the difference counts")
-    if not (CLOCKS_DIFFER < seen.testified <= 1.0):
+    if seen.testified is not None and not (CLOCKS_DIFFER < seen.testified <= 1.0):
         found.append(f"its own clock tells {seen.testified:.2f} of the time that the judge has measured")
     return tuple(found)
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from grader.worker.context import Context
     from grader.worker.line import Line
 
+LANE = ("inputs", "outputs")
 SHARE = 0.3  # of the device's free memory for each lane; two lanes, and room for what racers allocate
 HOST_BYTES = 24 * MiB  # of a lane where the host plays a GPU
 NUM_SLOTS_LIMIT = 512
@@ -66,11 +67,12 @@ class Keeper:
         per_slot = lanes.slot_bytes(track.inputs) + lanes.slot_bytes(track.outputs)
         room = SHARE * torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else HOST_BYTES
         self.num_slots = max(1, min(NUM_SLOTS_LIMIT, int(room // per_slot)))
-        self.told, self._lanes = [], []
-        for number in range(2):
-            made = [lanes.made(f"{number}-{what}", getattr(track, what), self.num_slots, device) for what in ("inputs", "outputs")]
-            self._lanes.append([tensors for tensors, _ in made])
-            self.told.append([told for _, told in made])
+        self._lanes = [
+            {what: lanes.made(f"{number}-{what}", getattr(track, what), self.num_slots, device) for what in LANE} for number in range(2)
+        ]
+        self.told = [  # for the peer, for its twin, and for the submission, which follows the twin
+            [lanes.told_of(f"{number}-{what}", self._lanes[number][what]) for what in LANE] for number in (0, 1, 1)
+        ]
         self._own = {  # inputs are made a second time, here, before they are believed: the racer may have written to its own
             name: torch.empty(shape, dtype=getattr(torch, dtype), device=device) for name, (dtype, shape) in track.inputs.items()
         }
@@ -79,7 +81,7 @@ class Keeper:
 
     def fill(self, lane: int, num_calls: int, num_looks: int, seed: int) -> None:
         """Fresh inputs in the first `num_calls` slots, NaN in all their outputs; draw where to look."""
-        inputs, outputs = self._lanes[lane]
+        inputs, outputs = (self._lanes[lane][what] for what in LANE)
         self._lane = lane
         for slot in range(num_calls):
             self.track.fill({name: tensor[slot] for name, tensor in inputs.items()}, self._generator.manual_seed(seed + slot))
@@ -92,7 +94,7 @@ class Keeper:
 
     def take(self) -> list[dict[str, torch.Tensor]]:
         """Copies of what is at the places now."""
-        outputs = self._lanes[self._lane][1]
+        outputs = self._lanes[self._lane]["outputs"]
         samples = [self.track.taken({name: tensor[slot] for name, tensor in outputs.items()}, places) for slot, _, places in self._looks]
         self._finish()
         return samples

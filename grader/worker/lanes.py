@@ -23,27 +23,32 @@ def slot_bytes(specs: Specs) -> int:
     return sum(ITEMSIZE[dtype] * num_elements(shape) for dtype, shape in specs.values())
 
 
-def made(name: str, specs: Specs, num_slots: int, device: torch.device) -> tuple[dict[str, torch.Tensor], Json]:
-    """-> the tensors, [num_slots, *shape] each, and what another process needs to map them."""
-    tensors, told = {}, []
-    for key, (dtype, shape) in specs.items():
-        full = (num_slots, *shape)
-        if device.type == "cuda":
+def made(name: str, specs: Specs, num_slots: int, device: torch.device) -> dict[str, torch.Tensor]:
+    """A lane's tensors, [num_slots, *shape] each; on the host in files that begin with `name`."""
+    SHARED.mkdir(exist_ok=True)
+    return {
+        key: torch.empty((num_slots, *shape), dtype=getattr(torch, dtype), device=device)
+        if device.type == "cuda"
+        else _mapped(_file(name, key), dtype, (num_slots, *shape))
+        for key, (dtype, shape) in specs.items()
+    }
+
+
+def told_of(name: str, tensors: dict[str, torch.Tensor]) -> Json:
+    """What one other process needs to map them. On a GPU a handle is good for one process: torch counts who holds it."""
+    told = []
+    for key, tensor in tensors.items():
+        handle = _file(name, key)
+        if tensor.is_cuda:
             from torch.multiprocessing.reductions import reduce_tensor
 
-            tensor = torch.empty(full, dtype=getattr(torch, dtype), device=device)
             handle = base64.b64encode(pickle.dumps(reduce_tensor(tensor)[1])).decode()
-        else:
-            SHARED.mkdir(exist_ok=True)
-            handle = str((SHARED / f"{name}-{key}").resolve())
-            tensor = _mapped(handle, dtype, full)
-        tensors[key] = tensor
-        told.append([key, dtype, list(full), handle])
-    return tensors, told
+        told.append([key, str(tensor.dtype).removeprefix("torch."), list(tensor.shape), handle])
+    return told
 
 
 def opened(told: Json, device: torch.device) -> dict[str, torch.Tensor]:
-    """The tensors of `made`, in a process that they don't belong to. The handle is the keeper's word, which no submission has touched."""
+    """The tensors, in a process that they don't belong to. The handle is the keeper's word, which no submission has touched."""
     tensors = {}
     for key, dtype, shape, handle in told:
         if device.type == "cuda":
@@ -54,6 +59,10 @@ def opened(told: Json, device: torch.device) -> dict[str, torch.Tensor]:
         else:
             tensors[key] = _mapped(handle, dtype, tuple(shape))
     return tensors
+
+
+def _file(name: str, key: str) -> str:
+    return str((SHARED / f"{name}-{key}").resolve())
 
 
 def _mapped(path: str, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:

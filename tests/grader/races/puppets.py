@@ -43,7 +43,7 @@ class Puppet:
         if say == "done":
             self._stage.run_window(self._name, self._told, self.is_frozen)
         errors = self._stage.looks if say == "seen" else []
-        return Word(op="race", say=say, slots=64, memory=[[], []], errors=errors, testified_s=self._stage.testified_s,
+        return Word(op="race", say=say, slots=64, memory=[[], [], []], errors=errors, testified_s=self._stage.testified_s,
                     bytes_per_s=1e12, flops_per_s=1e15, moved_bytes=1e8, flops=1e9)  # fmt: skip
 
     def require_silence(self) -> None:
