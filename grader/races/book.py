@@ -1,4 +1,4 @@
-"""speed.json: the speed marks of a run folder, with what they were measured on. The leaderboard reads nothing else."""
+"""speed.json: the speed marks of a run folder and what they were measured on; beside it their history. Leaderboards read nothing else."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import msgspec
 from grader.errors import UsageError
 from grader.races.verdict import SpeedMark
 
-BOOK_NAME = "speed.json"
-SCHEMA = "grader/speed/1"
+BOOK_NAME = "speed.json"  # the latest
+HISTORY_NAME = "speeds.jsonl"  # all, a line each
+SCHEMA: Literal["grader/speed/1"] = "grader/speed/1"
 
 
 class Book(msgspec.Struct, frozen=True):
@@ -37,18 +38,26 @@ class Book(msgspec.Struct, frozen=True):
 
 
 def write(book: Book, folder: Path) -> Path:
-    """Into `folder`; -> the file."""
+    """Into `folder`, and a line into its history; -> the file."""
     folder.mkdir(parents=True, exist_ok=True)
+    packed = msgspec.json.encode(book)
     path = folder / BOOK_NAME
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(book), indent=1) + b"\n")
+    path.write_bytes(msgspec.json.format(packed, indent=1) + b"\n")
+    with (folder / HISTORY_NAME).open("ab") as history:
+        history.write(packed + b"\n")
     return path
 
 
-def read(path: Path) -> Book:
-    """A file, or that of a run folder. Raises UsageError if it is none of ours."""
-    path = path / BOOK_NAME if path.is_dir() else path
+def read(path: Path) -> tuple[Book, ...]:
+    """The books of a run folder, oldest first: its history, or its speed.json alone; or those of a file of either form.
+
+    Raises UsageError if it is none of ours.
+    """
+    if path.is_dir():
+        path = path / HISTORY_NAME if (path / HISTORY_NAME).exists() else path / BOOK_NAME
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Book)
+        packed = path.read_bytes()
+        return tuple(msgspec.json.decode(each, type=Book) for each in (packed.splitlines() if path.suffix == ".jsonl" else [packed]))
     except OSError as unreadable:
         raise UsageError(f"{path} can't be read: {unreadable.strerror}. `grader race` writes one.") from unreadable
     except (msgspec.DecodeError, RecursionError) as unfit:

@@ -38,6 +38,8 @@ class Estimate:
     num_rounds: int
     rival_slow_s: float = math.inf  # per call: the upper end of its interval
     by_slope: bool = False  # the rival's small windows were too slow for its large ones
+    peer_rounds_s: tuple[float, ...] = ()  # per call, round by round
+    rival_rounds_s: tuple[float, ...] = ()
     testified: float | None = None  # the rival's own clock over the judge's, of its large windows
 
     @property
@@ -70,8 +72,11 @@ def estimate(windows: Sequence[Window], phase: str) -> Estimate | None:
     low, high = _interval(ratios)
     testified = float(np.median([each.testified_s for each in rival_large]) / np.median(r_n))
     told = testified if math.isfinite(testified) else None
-    return Estimate(float(np.median(peer)), float(np.median(mine)), float(np.median(ratios)), low, high, fixed_s, hand_over_s, rounds,
-                    _interval(mine)[1], by_slope, told)  # fmt: skip
+    return Estimate(
+        float(np.median(peer)), float(np.median(mine)), float(np.median(ratios)), low, high, fixed_s, hand_over_s, rounds,
+        rival_slow_s=_interval(mine)[1], by_slope=by_slope, testified=told,
+        peer_rounds_s=tuple(map(float, peer)), rival_rounds_s=tuple(map(float, mine)),
+    )  # fmt: skip
 
 
 def _by_size(windows: Sequence[Window], phase: str, lane: str, entrant: str = "") -> tuple[list[Window], list[Window]]:
