@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from grader import feedback, instructors, many
+from grader import feedback, instructors, many, racing
 from grader.asked import ASSIGNMENT, KEYWORD, OUT, SUBMISSION, course_of, page_of, show
 from grader.devices import num_cores
 from grader.errors import UsageError
@@ -42,7 +42,8 @@ def commands() -> None:
     """Grade submissions to the course, and prove that the course itself is right."""
 
 
-for command in (feedback.watch, feedback.hint, feedback.trace, feedback.site, many.batch, *instructors.COMMANDS):
+TEACHING, RACING = (feedback.watch, feedback.hint, feedback.trace, feedback.site), (racing.race, racing.leaderboard)
+for command in (*TEACHING, *RACING, many.batch, *instructors.COMMANDS):
     commands.add_command(command)
 
 JOBS = click.option(

@@ -17,6 +17,7 @@ import msgspec
 
 from grader.errors import CourseError, UsageError
 from grader.policy import EVERYWHERE
+from grader.race_text import RaceText, find_wrong, to_race
 from grader.records import Assignment, Evidence, Law, Rule, Task
 from grader.yaml_file import YamlFile
 
@@ -67,6 +68,7 @@ class _AssignmentText(msgspec.Struct, forbid_unknown_fields=True):
     host_only: str = ""
     records_hints: bool = False
     isolation: Level = "D"
+    races: list[RaceText] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,10 +192,11 @@ def _assignment(name: str, text: _AssignmentText, page: YamlFile) -> Assignment:
     _check_needs(tasks, page)
     flavours = tuple(text.flavours or ["torch"])
     forbidden = (*rules, *EVERYWHERE)
-    return Assignment(
-        name, text.number, text.title, tuple(text.files), tasks, forbidden, flavours, text.host_only, text.records_hints, permitted,
-        text.isolation,
-    )  # fmt: skip
+    if (wrong := find_wrong(text.races, {law.id.partition(".")[2] for task in tasks for law in task.laws})) is not None:
+        raise page.error(*wrong)
+    races = tuple(to_race(name, race) for race in text.races)
+    return Assignment(name, text.number, text.title, tuple(text.files), tasks, forbidden, flavours, text.host_only, text.records_hints,
+                      permitted, text.isolation, races)  # fmt: skip
 
 
 def _laws(assignment: str, task: _TaskText) -> tuple[Law, ...]:

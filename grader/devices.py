@@ -75,6 +75,13 @@ def facts(gpus: tuple[Gpu, ...]) -> dict[str, str]:
     return {"gpus": f"{len(gpus)} × {names}", "gpu_driver": gpus[0].driver, "gpu_memory_bytes": str(min(gpu.total_bytes for gpu in gpus))}
 
 
+def clocks(gpu: Gpu) -> dict[str, str]:
+    """What the device runs at just now: MHz, degrees Celsius, watts; {} where nvidia-smi doesn't say."""
+    fields = ("clocks.sm", "clocks.mem", "temperature.gpu", "power.draw")
+    rows = _query(f"--query-gpu={','.join(fields)}", f"--id={gpu.uuid}")
+    return dict(zip(("sm_mhz", "memory_mhz", "celsius", "watts"), rows[0], strict=True)) if rows and len(rows[0]) == len(fields) else {}
+
+
 def tenants() -> tuple[Tenant, ...]:
     """Every process on a GPU. In a container nvidia-smi may show none, or numbers of another namespace: then `is_ours` is False."""
     rows = (row for row in _query("--query-compute-apps=pid,gpu_uuid,used_memory") if len(row) == 3 and row[0].isdigit())
@@ -130,14 +137,14 @@ def _is_ours(pid: int) -> bool:
         return False
 
 
-def _query(query: str) -> list[list[str]]:
+def _query(*query: str) -> list[list[str]]:
     """Rows of nvidia-smi's answer; none if it isn't there or says no."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return []
     try:
         answer = subprocess.run(
-            [program, query, "--format=csv,noheader,nounits"], capture_output=True, text=True, timeout=QUERY_DEADLINE_S, check=True
+            [program, *query, "--format=csv,noheader,nounits"], capture_output=True, text=True, timeout=QUERY_DEADLINE_S, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return []

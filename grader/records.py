@@ -290,6 +290,23 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
+class Race:
+    """A claim about speed: what a submission takes, beside what a peer takes on the same device. Its marks stand beside the points."""
+
+    id: str  # <assignment>.<race>
+    claim: str  # the sentence a student reads
+    track: str  # what is run: a function of tests/races/<assignment>/
+    against: str  # the peer, a function there
+    marks: int  # 0: raced for the table alone
+    none_at: float  # peer's time over the submission's at which no mark is earned
+    full_at: float  # and at which all are; linear between
+    why: str  # the argument for both
+    needs: tuple[str, ...] = ()  # laws without which nothing is raced
+    parameters: dict[str, Json] = field(default_factory=dict)
+    pretended: dict[str, Json] = field(default_factory=dict)  # in their place where the host plays a GPU
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """Something an assignment forbids, found in the syntax tree."""
 
@@ -313,6 +330,7 @@ class Assignment:
     records_hints: bool = False  # the run folder keeps a line for each hint that was told
     permitted: tuple[Rule, ...] = ()  # what is excepted from the rule of that id, and why
     isolation: str = "D"  # the weakest level at which its points are marks and not only a help
+    races: tuple[Race, ...] = ()  # speed marks, apart from the points
 
     @property
     def points(self) -> int:

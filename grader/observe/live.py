@@ -19,6 +19,7 @@ from grader.errors import MachineError
 from grader.frames import Bytes
 from grader.levels import LEVELS
 from grader.ranks.isolation import NOT_RUN, label, let_ranks_in, level_in
+from grader.ranks.launch import Launch
 from grader.ranks.zygote import Zygote
 from grader.records import Assignment, Fault, Json, Outcome, RankOutcome, Request, Spent, Submission, canonical, digest
 from grader.store import Store
@@ -114,6 +115,11 @@ class Runs:
     def debug_command(self, key: str) -> str:
         """The command that runs an observation again with one of its ranks in a student's hands."""
         return debug_command(key, self.told or self.store.path.parent)
+
+    def launch(self, flavour: str, openings: Sequence[tuple[Json, list[Bytes]]]) -> Launch:
+        """Ranks that somebody else leads than the wire's broker; whoever asks ends them."""
+        self.ready(flavour)
+        return self._zygotes[flavour].launch([({**order, "walls": self.at_most != LEVELS[-1]}, parts) for order, parts in openings])
 
     def isolation(self) -> str:
         """What the walls were seen to deny; of a replay, what they denied when it was run."""

@@ -36,8 +36,12 @@ def enter(order: Json) -> torch.device:
     """Bring up the device that the judge has chosen for this rank; the host for an order without one."""
     if order.get("device", "") != "cuda":
         return torch.device("cpu")
-    os.environ.update(ENVIRONMENT)
     os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(order["gpus"])
+    if "race" in order:  # one GPU for all, and torch as everybody uses it: what makes numbers exact costs time
+        device = torch.device("cuda", 0)
+        torch.cuda.set_device(device)
+        return device
+    os.environ.update(ENVIRONMENT)
     device = torch.device("cuda", order["rank"] if len(order["gpus"]) > 1 else 0)
     torch.cuda.set_device(device)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False  # the laws' bounds are those of the dtypes

@@ -15,6 +15,7 @@ import socket
 import sys
 import tempfile
 import types
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -81,7 +82,7 @@ def take_part(line_socket: socket.socket, plan: Plan = NONE, *, guarded: bool = 
     try:
         at, probe = set_up(line, order, body)
         line.post({"begun": True})
-        with device.capped(at.device, order["extra_bytes"] if guarded else None), device.new_tensors_on(at.device, order["submission"]):
+        with device.capped(at.device, order["extra_bytes"] if guarded else None), new_tensors(at.device, order):
             outputs = probe(at, **order["parameters"]) or {}
         outputs = {name: tensor.detach().cpu() for name, tensor in outputs.items()}
         if order.get("device") and order["transport"] != "none":
@@ -114,7 +115,24 @@ def set_up(line: Line, order: Json, body: bytearray) -> tuple[Context, Any]:
     join_group(line, order["transport"])
     submission = import_submission(Path(order["submission"]), order["files"], order["given"])
     probes = import_file(Path(order["probes"]), "probes")
-    return Context(line, seed=order["seed"], inputs=inputs, submission=submission, device=device), getattr(probes, order["probe"])
+    at = Context(line, seed=order["seed"], inputs=inputs, submission=submission, device=device)
+    return at, in_a_race(getattr(probes, order["probe"]), order, line)
+
+
+def in_a_race(probe: Any, order: Json, line: Line) -> Any:
+    """The probe itself; of a race's rank, what takes turns with it or keeps its memory."""
+    if "race" not in order:
+        return probe
+    from grader.worker import keeper, race
+
+    return keeper.keeping(probe, line) if order["race"] == "keeper" else race.taking_turns(probe, line)
+
+
+def new_tensors(device: torch.device, order: Json) -> AbstractContextManager[None]:
+    """Where the probe's new tensors go. A race has nothing between torch and who is timed: its entrants name the device."""
+    from grader.worker.device import new_tensors_on
+
+    return contextlib.nullcontext() if "race" in order else new_tensors_on(device, order["submission"])
 
 
 def join_group(line: Line, transport: str) -> None:

@@ -4,7 +4,8 @@
     python tests/benchmarks/tensor_parallel_speed.py --device cpu --preset tiny --sequences 2 --timed 2 --out tiny.json
 
 Both ways start from the same weights and see the same tokens; beside the times stand the first step's loss and how far any parameter's
-gradient norm is from that of the whole model, relatively: what all ways must agree on. `alone` is the whole model on one rank, for the same tokens.
+gradient norm is from that of the whole model, relatively: what all ways must agree on.
+`alone` is the whole model on one rank, for the same tokens.
 """
 
 from __future__ import annotations

@@ -1,0 +1,145 @@
+"""The turns of a race: who runs, how many calls, in what order. Everybody else sleeps meanwhile.
+
+First the peer runs beside a twin of itself, before anything of the submission has been imported: what that race shows is how much of a
+difference means nothing here. Then the twin's place is the submission's. A turn: the keeper makes fresh inputs, the judge says "go",
+the racer makes its calls and says "done", the keeper copies what the judge wants to look at; between "go" and that copy the clock runs.
+What a window costs beside its calls is learnt from the peer, by windows of fewer calls.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from grader.races.seats import Fallen, Seat
+from grader.races.windows import ALONE, HAND_OVER, PEER, SUBMISSION, TOGETHER, TWIN, Look, Peaks, Window
+
+START_S = 180.0  # importing, making a context, compiling kernels
+NUM_LOOKS = 4  # calls of a window that are looked at
+NUM_WARM = 2  # windows that count for nothing: kernels are compiled, clocks rise
+SMALLER = 4  # a small window has so many times fewer calls
+SEED_RANGE = 2**40
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How long is raced."""
+
+    window_s: float = 0.05  # wanted for the peer's large windows, if memory holds so many calls
+    rounds_alone: int = 15
+    rounds: int = 25
+    limit_s: float = 90.0  # for the rounds of a phase: the slow get fewer
+    least_rounds: int = 8
+    window_limit_s: float = 20.0  # for one window; a hang
+
+
+def wall_ns(pid: int) -> int:
+    """The judge's own clock: a device works for a process without its CPU clock's knowing."""
+    return time.perf_counter_ns()
+
+
+def cpu_ns(pid: int) -> int:
+    """What a process has used of the CPU, all its threads, read from outside: where the host plays the device, and others use it too."""
+    return time.clock_gettime_ns(~pid << 3 | 2)  # clock_getcpuclockid(3)
+
+
+@dataclass(slots=True)
+class Conductor:
+    """A race, from open seats to windows. Raises Fallen by the name in `fallen`; what was measured until then is in `windows`."""
+
+    seats: dict[str, Seat]  # by windows.RANKS
+    plan: Plan
+    lot: random.Random  # secret until each "go"
+    told: Callable[[str], None] = lambda phase: None  # a phase begins
+    clock_ns: Callable[[int], int] = wall_ns  # of the racer with that pid
+    windows: list[Window] = field(default_factory=list)
+    peaks: Peaks | None = None
+    speaks: str = ""  # whose word is waited for
+    has_let_in: bool = False  # the submission
+    _num_turns: int = 0
+    _num_slots: int = 0
+
+    def run(self) -> None:
+        """Peer and twin, then peer and submission."""
+        memory = self._set_up()
+        calls = self._calibrate()
+        self._rounds(ALONE, TWIN, calls, self.plan.rounds_alone)
+        self.seats[TWIN].answer({})
+        self.seats[TWIN].thaw()
+        self.has_let_in = True
+        self._seat(SUBMISSION, memory[2])
+        self._rounds(TOGETHER, SUBMISSION, calls, self.plan.rounds)
+
+    def _set_up(self) -> list[object]:
+        self.speaks, keeper = "keeper", self.seats["keeper"]
+        keeper.open(START_S)
+        told = keeper.hear("ready", START_S)
+        self._num_slots = told.slots
+        if told.slots < SMALLER:
+            raise Fallen(f"has memory for {told.slots} calls at a time; a race needs {SMALLER}")
+        keeper.answer({"do": "peaks"})
+        seen = keeper.hear("peaks", START_S)
+        self.peaks = Peaks(seen.bytes_per_s, seen.flops_per_s, seen.moved_bytes, seen.flops)
+        self._seat(PEER, told.memory[0])
+        self._seat(TWIN, told.memory[1])
+        return told.memory
+
+    def _seat(self, name: str, memory: object) -> None:
+        self.speaks, seat = name, self.seats[name]
+        seat.open(START_S)
+        seat.hear("ready", START_S)
+        seat.answer({"memory": memory})
+        seat.hear("prepared", START_S)
+        seat.freeze()
+
+    def _calibrate(self) -> tuple[int, int]:
+        """How many calls a large and a small window have."""
+        calls = 1
+        for _ in range(NUM_WARM):
+            elapsed_s = self._window(ALONE, PEER, "", calls, START_S).elapsed_s
+        while calls < SMALLER or (elapsed_s < self.plan.window_s and calls < self._num_slots):
+            calls = min(self._num_slots, max(calls + 1, min(4 * calls, int(1.1 * calls * self.plan.window_s / elapsed_s))))
+            elapsed_s = self._window(ALONE, PEER, "", calls, START_S).elapsed_s
+        return calls, max(1, calls // SMALLER)
+
+    def _rounds(self, phase: str, rival: str, calls: tuple[int, int], num_rounds: int) -> None:
+        """Every round has a large and a small window of each, and one that only hands over, in an order drawn by lot."""
+        turns = [(PEER, "", n) for n in calls] + [(rival, "", n) for n in calls] + [(PEER, HAND_OVER, n) for n in calls]
+        for lane, entrant, num_calls in turns * NUM_WARM:
+            self._window(phase, lane, entrant, num_calls, START_S)
+        self.told(phase)
+        until = time.monotonic() + self.plan.limit_s
+        for number in range(num_rounds):
+            if number >= self.plan.least_rounds and time.monotonic() > until:
+                break
+            self._num_turns += 1
+            self.lot.shuffle(turns)
+            for lane, entrant, num_calls in turns:
+                self.windows.append(self._window(phase, lane, entrant, num_calls, self.plan.window_limit_s))
+
+    def _window(self, phase: str, lane: str, entrant: str, num_calls: int, limit_s: float) -> Window:
+        keeper, racer = self.seats["keeper"], self.seats[lane]
+        order = self.lot.sample(range(num_calls), num_calls)
+        self.speaks = "keeper"
+        fresh = {"lane": int(lane != PEER), "calls": num_calls, "looks": NUM_LOOKS, "seed": self.lot.randrange(SEED_RANGE)}
+        keeper.answer({"do": "fill", **fresh})
+        keeper.hear("filled", START_S)
+        self.speaks = lane
+        racer.require_silence()
+        began_ns = self.clock_ns(racer.pid)
+        racer.thaw()
+        racer.answer({"entrant": entrant, "order": order})
+        done = racer.hear("done", limit_s)
+        racer.freeze()
+        self.speaks = "keeper"
+        keeper.answer({"do": "look"})
+        keeper.hear("taken", START_S)
+        elapsed_s = (self.clock_ns(racer.pid) - began_ns) / 1e9
+        keeper.answer({})
+        seen = keeper.hear("seen", START_S)
+        looks = tuple(Look(*each) for each in seen.errors) if not entrant else ()
+        testified_s = done.testified_s if done.testified_s is not None else float("nan")
+        return Window(phase, lane, entrant, self._num_turns, num_calls, elapsed_s, testified_s, looks)
+

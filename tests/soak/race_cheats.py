@@ -1,0 +1,205 @@
+"""Dishonest attention for races on a GPU: code behind the solution of flash_attention, which it may call. `must` is how its race may end.
+
+    refused   no marks, whatever the time
+    honest    it does the work and gains nothing by the trick: no faster than the solution, within noise
+    no marks  refused, inconclusive, or slower
+What the host can play as well is in tests/grader/races/test_race.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Cheat:
+    """A trick, and how it may end."""
+
+    name: str
+    must: str
+    code: str
+
+
+HONEST = """
+import sys, threading, time
+_honest = flash_attention
+
+def _windows_locals():
+    frame = sys._getframe(1)
+    while frame is not None and "slots" not in frame.f_locals:
+        frame = frame.f_back
+    return frame.f_locals if frame else {}
+
+def _outputs_of_this_call():
+    frame = sys._getframe(1)
+    while frame is not None and "outputs" not in frame.f_locals:
+        frame = frame.f_back
+    return frame.f_locals["outputs"]
+"""
+
+TRICKS = {
+    "answers_by_address": ("refused", """
+seen = {}
+def flash_attention(q, k, v, **options):
+    if q.data_ptr() not in seen:
+        seen[q.data_ptr()] = _honest(q, k, v, **options)
+    return seen[q.data_ptr()]
+"""),
+    "zeros": ("refused", "def flash_attention(q, k, v, **options):\n    return torch.zeros_like(q)\n"),
+    "memory_that_others_freed": ("refused", "def flash_attention(q, k, v, **options):\n    return torch.empty_like(q)\n"),
+    "as_precise_as_float8": ("refused", """
+def flash_attention(q, k, v, **options):
+    q, k, v = (each.to(torch.float8_e4m3fn).to(each.dtype) for each in (q, k, v))
+    return _honest(q, k, v, **options)
+"""),
+    "forgets_old_keys": ("refused", """
+def flash_attention(q, k, v, **options):
+    half = q.shape[-2] // 2
+    return torch.cat([_honest(q[..., at : at + half, :], k[..., at : at + half, :], v[..., at : at + half, :], **options)
+                      for at in (0, half)], -2)
+"""),
+    "every_second_call": ("refused", """
+kept = []
+def flash_attention(q, k, v, **options):
+    if not kept or len(kept) % 2 == 0:
+        kept.append(_honest(q, k, v, **options))
+    else:
+        kept.append(kept[-1])
+    del kept[:-2]
+    return kept[-1]
+"""),
+    "honest_at_first": ("refused", """
+calls = [0, None]
+def flash_attention(q, k, v, **options):
+    calls[0] += 1
+    if calls[0] < 400:
+        calls[1] = _honest(q, k, v, **options)
+    return calls[1]
+"""),
+    "on_another_stream": ("refused", """
+aside = torch.cuda.Stream()
+def flash_attention(q, k, v, **options):
+    with torch.cuda.stream(aside):
+        return _honest(q, k, v, **options)
+"""),
+    "done_before_it_is": ("no marks", """
+torch.cuda.synchronize = lambda *device: None
+torch.cuda.Event.elapsed_time = lambda self, other: 1e-3
+"""),
+    "writes_late_from_another_stream": ("no marks", """
+aside = torch.cuda.Stream()
+torch.cuda.synchronize = lambda *device: None
+torch.cuda.Event.elapsed_time = lambda self, other: 1e-3
+class _Nothing:
+    pass
+def flash_attention(q, k, v, **options):
+    o = _outputs_of_this_call()["o"]
+    with torch.cuda.stream(aside):
+        o.copy_(_honest(q, k, v, **options))
+    return o
+"""),
+    "later_on_a_thread": ("refused", """
+def flash_attention(q, k, v, **options):
+    o = torch.empty_like(q)
+    threading.Thread(target=lambda: (time.sleep(0.01), o.copy_(_honest(q, k, v, **options)))).start()
+    return o
+"""),
+    "a_tensor_that_is_none": ("refused", """
+class Lazy(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return args[0] if args else None
+def flash_attention(q, k, v, **options):
+    return q.as_subclass(Lazy)
+"""),
+    "a_graph_with_yesterdays_inputs": ("refused", """
+graph = []
+def flash_attention(q, k, v, **options):
+    if not graph:
+        static = [each.clone() for each in (q, k, v)]
+        _honest(*static, **options)
+        torch.cuda.synchronize()
+        recorded = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(recorded):
+            graph.append(_honest(*static, **options))
+        graph.append(recorded)
+    graph[1].replay()
+    return graph[0]
+"""),
+    "a_graph_with_todays_inputs": ("honest", """
+graph = []
+def flash_attention(q, k, v, **options):
+    if not graph:
+        static = [each.clone() for each in (q, k, v)]
+        _honest(*static, **options)
+        torch.cuda.synchronize()
+        recorded = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(recorded):
+            o = _honest(*static, **options)
+        graph.extend([o, recorded, static])
+    for own, given in zip(graph[2], (q, k, v)):
+        own.copy_(given)
+    graph[1].replay()
+    return graph[0]
+"""),
+    "all_calls_in_the_first": ("honest", """
+done = {}
+def flash_attention(q, k, v, **options):
+    slots = _windows_locals()["slots"]
+    if done.get("window") is not slots:
+        done["window"] = slots
+        for inputs, outputs in slots:
+            outputs["o"].copy_(_honest(inputs["q"], inputs["k"], inputs["v"], **options))
+    return _outputs_of_this_call()["o"]
+"""),
+    "straight_into_the_keepers_memory": ("honest", """
+_empty_like = torch.empty_like
+def flash_attention(q, k, v, **options):
+    o = _outputs_of_this_call()["o"]
+    torch.empty_like = lambda like, **rest: o if like.shape == o.shape and not rest else _empty_like(like, **rest)
+    try:
+        return _honest(q, k, v, **options)
+    finally:
+        torch.empty_like = _empty_like
+"""),
+    "persisting_l2": ("honest", """
+import ctypes
+ctypes.CDLL(None).cudaDeviceSetLimit(6, ctypes.c_size_t(40 << 20)) if hasattr(ctypes.CDLL(None), "cudaDeviceSetLimit") else None
+"""),
+    "slows_the_others": ("no marks", """
+aside = torch.cuda.Stream()
+load = torch.randn(8192, 8192, device="cuda", dtype=torch.float16)
+_synchronize = torch.cuda.synchronize
+def _wait_for_mine(*device):
+    torch.cuda.current_stream().synchronize()
+torch.cuda.synchronize = _wait_for_mine
+calls = [0]
+def flash_attention(q, k, v, **options):
+    calls[0] += 1
+    if calls[0] % 16 == 0:
+        with torch.cuda.stream(aside):
+            for _ in range(60):
+                load @ load
+    return _honest(q, k, v, **options)
+"""),
+    "takes_all_memory": ("no marks", """
+held = []
+def flash_attention(q, k, v, **options):
+    if not held:
+        held.append(torch.empty(int(torch.cuda.mem_get_info()[0] * 0.97), dtype=torch.uint8, device="cuda"))
+    return _honest(q, k, v, **options)
+"""),
+    "varies": ("no marks", """
+import random
+def flash_attention(q, k, v, **options):
+    if random.random() < 0.05:
+        time.sleep(0.03)
+    return _honest(q, k, v, **options)
+"""),
+    "hangs": ("refused", "def flash_attention(q, k, v, **options):\n    time.sleep(1000)\n"),
+    "the_library_by_its_private_name": ("known to pass", """
+def flash_attention(q, k, v, causal=False, **options):
+    return torch._C._nn.scaled_dot_product_attention(q, k, v, is_causal=causal)
+"""),
+}  # fmt: skip
+CHEATS = tuple(Cheat(name, must, HONEST + code) for name, (must, code) in TRICKS.items())
