@@ -52,8 +52,8 @@ says: large
             offs_q = first_q + tl.arange(0, BLOCK_Q)
             q = q_desc.load([b, h, first_q, 0]).reshape(BLOCK_Q, BLOCK_D)
             do = do_desc.load([b, h, first_q, 0]).reshape(BLOCK_Q, BLOCK_D)
-            lse = tl.load(lse_ptr + row + offs_q, mask=offs_q < num_queries, other=0.0)
-            delta = tl.load(delta_ptr + row + offs_q, mask=offs_q < num_queries, other=0.0)
+            lse = tl.load(lse_desc + row + offs_q, mask=offs_q < num_queries, other=0.0)
+            delta = tl.load(delta_desc + row + offs_q, mask=offs_q < num_queries, other=0.0)
             s = tl.dot(k, q.T, input_precision="ieee") * (scale * 1.4426950408889634)
             p = tl.exp2(s) * tl.exp2(-lse * 1.4426950408889634)[None, :]
             is_seen = (offs_q < num_queries)[None, :]
@@ -79,7 +79,7 @@ says: large
     q_desc, o_desc, do_desc, dq_desc = (describe(x, tiles.block_q) for x in (q, o, do, dq))
     backward_q_kernel[(triton.cdiv(T, tiles.block_q) * B * H,)](
         q_desc, describe(k, tiles.block_k), describe(v, tiles.block_k), o_desc, do_desc, dq_desc, lse, delta,
-        H, H // G, T, S, scale, heads_in_l2(k), CAUSAL=causal, **launch_options(tiles, D),
+        H, H // G, T, S, T, scale, heads_in_l2(k), CAUSAL=causal, **launch_options(tiles, D),
     )  # fmt: skip
     tiles = tiling_for("backward_kv", q, block_q, block_k)
     k_desc, v_desc, dk_desc, dv_desc = (describe(x, tiles.block_k) for x in (k, v, dk, dv))
