@@ -91,13 +91,15 @@ def compose(
 
 
 @contextmanager
-def opened_runs(root: Path, out: Path | None, *, replay: bool = False, walls: bool = True, forgets: bool = True) -> Iterator[Runs]:
-    """Processes and a store for one grading or for many; without `out` the store is forgotten afterwards, `forgets` is of Store."""
+def opened_runs(
+    root: Path, out: Path | None, *, replay: bool = False, walls: bool = True, told: Path | None = None, forgets: bool = True
+) -> Iterator[Runs]:
+    """Processes and a store for one grading or for many; without `out` the store is gone afterwards. `told`: see Runs, `forgets`: Store."""
     with ExitStack() as opened:
         folder = out.resolve() if out else Path(opened.enter_context(tempfile.TemporaryDirectory(prefix=f"grader-{os.getpid()}-")))
         store = Store(folder / STORE_NAME, forgets=forgets)
         opened.callback(store.close)
-        runs = Runs(root, store, replay, walls)
+        runs = Runs(root, store, replay, walls, told)
         opened.callback(runs.close)
         yield runs
 

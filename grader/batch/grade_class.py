@@ -143,7 +143,9 @@ class _Desk:
 
     @staticmethod
     def _after(before: Row | None, row: Row) -> Row:
-        """The row to keep. A mark of the same files stands until there is another: a failing regrade takes nothing away."""
+        """The row to keep. A mark stands until there is another: neither a failing regrade nor a partial download takes it away."""
+        if before is not None and before.state == "marked" and row.state == "missing":
+            return replace(before, sentence="Not among the latest submissions; the earlier mark stands.")
         if before is None or before.state != "marked" or before.submission != row.submission:
             return row
         if row.state == "machine":

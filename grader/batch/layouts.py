@@ -3,7 +3,7 @@
 | layout     | what lies there                                                                                          |
 |------------|----------------------------------------------------------------------------------------------------------|
 | gradescope | `submission_metadata.yml`, and a folder for each submission; a group's submission names all who share it |
-| moodle     | `Ada Lovelace_12345_assignsubmission_file_`, a folder or one file                                        |
+| moodle     | `Ada Lovelace_12345_assignsubmission_file_`, a folder or one file; what was typed: `onlinetext`          |
 | canvas     | `lovelaceada_LATE_12345_67890_rings-1.py`: one file, several of which may be one student's               |
 | github     | clones named `rings-adalovelace`, as GitHub Classroom's command line makes them                          |
 | plain      | a folder, an archive or a file for each student, named by an id or a name                                |
@@ -27,7 +27,7 @@ from grader.intake.bag import is_litter
 
 METADATA = "submission_metadata.yml"
 YamlLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-MOODLE = re.compile(r"(?P<name>.+?)_(?P<number>\d+)_assignsubmission_(?P<kind>file|onlinetext)(?:_(?P<file>.*))?", re.DOTALL)
+MOODLE = re.compile(r"(?P<name>.+?)_(?P<number>\d+)_assignsubmission_(?:file|onlinetext)(?:_(?P<file>.*))?", re.DOTALL)
 CANVAS = re.compile(r"(?P<name>.+?)(?:_LATE)?_(?P<number>\d+)_\d+_(?P<file>.+)", re.DOTALL)
 ENDINGS = (".tar.gz", ".tgz", ".tar", ".zip", ".py.txt", ".py", ".ipynb")  # of what one student may hand in as a single file
 
@@ -124,10 +124,8 @@ def _by_pattern(layout: str, pattern: re.Pattern[str], entries: list[Path], alia
         if told is None:
             ignored.append(entry.name)
             continue
-        if told.groupdict().get("kind") == "onlinetext":  # what was typed into a box is no file of the assignment
-            continue
         person = Person(told["number"], told["name"], aliases=tuple(aliases(told)))
-        hand_in = hand_ins.setdefault(person.id, HandIn((person,), entry))
+        hand_in = hand_ins.setdefault(person.id, HandIn((person,), entry))  # of Moodle's two folders `file` is the first
         if not entry.is_dir():
             hand_in.files[told["file"] or entry.name] = entry
     return Found(layout, tuple(hand_ins.values()), tuple(ignored)) if len(hand_ins) and len(ignored) * 2 <= len(entries) else None

@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
-from grader.batch.work import Ended, Job, Work, carry_out, runs_for_students
+from grader.batch.work import Ended, Job, Work, carry_out
+from grader.observe.live import LATEST
 from grader.pipeline import opened_runs
 
 NUM_ATTEMPTS = 3
@@ -137,8 +138,9 @@ def _serve(job: Job, line: Connection) -> None:
         signal.signal(warning, lambda *_: None)  # not SIG_IGN, which ranks would inherit
     threading.Thread(target=_end_with_parent, daemon=True).start()
     course, assignments = job.course()
-    with opened_runs(course.root, Path(job.out) if job.shares_store else None, forgets=False) as runs, contextlib.suppress(EOFError):
-        runs_for_students(runs)
+    out = Path(job.out) if job.shares_store else None
+    # Reports are read by students, whose own course has another run folder than this one.
+    with opened_runs(course.root, out, told=LATEST, forgets=False) as runs, contextlib.suppress(EOFError):
         while True:
             line.send(carry_out(job, course, assignments, line.recv(), runs))
 

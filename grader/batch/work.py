@@ -21,7 +21,7 @@ from grader.course import Course, find_root, load, select
 from grader.errors import CourseError, MachineError, UsageError
 from grader.intake import intake
 from grader.ledger import State
-from grader.observe.live import GRADER, LATEST, Runs, given_room
+from grader.observe.live import GRADER, Runs, given_room
 from grader.observe.seeds import secret_of
 from grader.pipeline import environment, grade
 from grader.records import Assignment, Report, canonical, digest
@@ -101,10 +101,12 @@ def folder_of(out: Path, key: str) -> Path:
 
 
 def known(out: Path, key: str) -> Ended | None:
-    """How the work of `key` ended, if its report is there already."""
+    """How the work of `key` ended, if its report is there already; what a disk has spoilt is taken away and graded again."""
+    folder = folder_of(out, key)
     try:
-        return _summed(key, msgspec.json.decode((folder_of(out, key) / "report.json").read_bytes(), type=Report))
-    except FileNotFoundError:
+        return _summed(key, msgspec.json.decode((folder / "report.json").read_bytes(), type=Report))
+    except (FileNotFoundError, msgspec.MsgspecError):
+        shutil.rmtree(folder, ignore_errors=True)
         return None
 
 
@@ -130,12 +132,6 @@ def carry_out(job: Job, course: Course, assignments: Sequence[Assignment], work:
 
 def _failed(key: str, sentence: str, *, is_course: bool = False) -> Ended:
     return Ended(key, "machine", sentence, is_course=is_course)
-
-
-def runs_for_students(runs: Runs) -> Runs:
-    """`runs` whose messages name the run folder of a student's own course."""
-    runs.told = LATEST
-    return runs
 
 
 def _summed(key: str, report: Report) -> Ended:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -112,11 +113,14 @@ def grade(options: argparse.Namespace) -> list[str]:
     """The class from nothing: the undisturbed table."""
     out = options.out / "undisturbed"
     shutil.rmtree(out, ignore_errors=True)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     wall_s, memory = graded(options, "plain", out)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     rows = table_of(out)
     num_reports = len(list((out / "reports").iterdir()))
     states = {state: sum(row[0] == state for row in rows.values()) for state in sorted({row[0] for row in rows.values()})}
-    rate = f"{60 * len(rows) / wall_s:.1f} submissions a minute, {60 * num_reports / wall_s:.1f} different ones"
+    rate = f"{60 * len(rows) / wall_s:.1f} a minute ({60 * num_reports / wall_s:.1f} different ones, {cpu_s / num_reports:.1f} CPU s each)"
     print(f"grade: {len(rows)} rows, {num_reports} reports in {wall_s:.0f} s: {rate}; {states}; {memory.told()}", flush=True)
     (options.out / "first_s.json").write_text(json.dumps(wall_s))
     return [name for name, row in rows.items() if row[0] == "machine"]

@@ -11,6 +11,7 @@ import pytest
 
 from grader.batch import grade_class
 from grader.batch import work as works_of
+from grader.batch.people import Person, Roster
 from grader.batch.work import Ended, Job, Work, carry_out
 from grader.course import Course
 from grader.errors import CourseError, MachineError, UsageError
@@ -100,6 +101,16 @@ def test_the_same_files_are_graded_once_and_reports_are_shared(play: Callable[..
                                                     submission=rows(tmp_path)["bo"].submission)}  # fmt: skip
 
 
+def test_a_report_that_a_disk_has_spoilt_is_made_again(play: Callable[..., Played], tmp_path: Path) -> None:
+    """A mark never rests on half a file, and no file that can't be read ends a batch."""
+    hand_in(tmp_path, ada=RIGHT, bo=ODD)
+    play()
+    for name, content in {"ada": b'{"schema": "gra', "bo": b""}.items():
+        (tmp_path / "out" / rows(tmp_path)[name].report / "report.json").write_bytes(content)
+    before = rows(tmp_path)
+    assert play().graded == ["ada", "bo"] and rows(tmp_path) == before
+
+
 def test_another_grader_or_course_judges_anew(play: Callable[..., Played], course: Course, tmp_path: Path) -> None:
     """A test that changed decides other marks, so all is judged again; the old report stays where it is."""
     hand_in(tmp_path, ada=RIGHT)
@@ -147,6 +158,18 @@ def test_an_earlier_mark_stands_when_a_regrade_fails(play: Callable[..., Played]
     after = rows(tmp_path)
     assert (after["ada"].marks, after["ada"].report) == (before["ada"].marks, before["ada"].report) and "stands" in after["ada"].sentence
     assert (after["bo"].state, after["bo"].marks) == ("machine", {})
+
+
+def test_a_mark_stands_when_the_next_download_lacks_its_student(play: Callable[..., Played], tmp_path: Path) -> None:
+    """Sections are downloaded one after the other: who is absent from the second keeps what the first has given."""
+    roster = Roster((Person("ada"), Person("bo"), Person("cy")))
+    hand_in(tmp_path, ada=RIGHT)
+    play(roster=roster)
+    assert {name: row.state for name, row in rows(tmp_path).items()} == {"ada": "marked", "bo": "missing", "cy": "missing"}
+    (tmp_path / "in" / "ada").rename(tmp_path / "in" / "bo")
+    play(roster=roster)
+    seen = {name: (row.state, row.earned) for name, row in rows(tmp_path).items()}
+    assert seen == {"ada": ("marked", 5), "bo": ("marked", 5), "cy": ("missing", 0)}
 
 
 def test_files_that_change_while_they_are_graded_give_no_mark(play: Callable[..., Played], tmp_path: Path) -> None:

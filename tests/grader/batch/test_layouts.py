@@ -69,11 +69,14 @@ def test_canvas_files_of_one_student_come_together(tmp_path: Path) -> None:
 
 
 def test_moodle_is_recognised_without_folders_and_without_names(tmp_path: Path) -> None:
-    """One file for each, and blind marking, in which Moodle calls everybody a participant; what was typed into the box is no file."""
+    """One file for each, and blind marking, in which Moodle calls everybody a participant. Files come before what was typed into the
+    box; who has only typed has handed in all the same."""
     blind = "Participant_18_assignsubmission_"
-    found = look_into(touch(tmp_path, "Ada L_17_assignsubmission_file_sums.py", f"{blind}file_/", f"{blind}onlinetext_/"))
+    file, typed = "Ada L_17_assignsubmission_file_sums.py", "Participant_19_assignsubmission_onlinetext_"
+    found = look_into(touch(tmp_path, file, f"{blind}file_/", f"{blind}onlinetext_/", f"{typed}/"))
     assert found.layout == "moodle"
-    assert [hand_in.by for hand_in in found.hand_ins] == [
+    assert [hand_in.path.name for hand_in in found.hand_ins] == [file, f"{blind}file_", typed]
+    assert [hand_in.by for hand_in in found.hand_ins[:2]] == [
         (Person("17", "Ada L", aliases=("Participant 17",)),), (Person("18", "Participant", aliases=("Participant 18",)),)
     ]  # fmt: skip
 
