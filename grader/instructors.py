@@ -48,17 +48,18 @@ def export(folder: Path, more: tuple[Path, ...], wanted: tuple[str, ...], terms_
     CLASS may also be a run folder, such as .grade/latest: its report is then written in the form of a platform's autograder.
     """
     from grader.gradebook.export import Order, write, write_run
+    from grader.gradebook.settle import doubts
     from grader.gradebook.trail import record
 
     if (folder / "report.json").is_file():
         click.echo(write_run(folder, form, to), nl=False)
         return 0
-    course, book, _, finals = _settled(folder, more, wanted, terms_file)
+    course, book, terms, finals = _settled(folder, more, wanted, terms_file)
     order = Order(form, into, to, dict(_column(each, course) for each in columns), by, scale)
     written, remarks = write(book, finals, order)
     changes = record(folder, finals)
     page = page_of()
-    for remark in remarks:
+    for remark in [*remarks, *doubts(finals, terms)]:
         page.paragraph(remark, lead="! ", lead_style="yellow")
     page.paragraph(f"{written}: {len(book.students)} students; {len(changes)} marks are new or changed.")
     owed = [final for final in finals.values() if final.is_owed]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from grader.errors import UsageError
 from grader.gradebook.book import Book, open_book
 from grader.gradebook.cells import guarded, parse_sheet, read_sheet, table
 from grader.gradebook.settle import settle
-from grader.gradebook.terms import Terms
+from grader.gradebook.terms import Said, Terms
 from grader.gradebook.worksheet import CANVAS, MOODLE, Filling, Platform, fill
 from grader.ledger import Row
 from tests.grader.gradebook.conftest import COURSE, marked, write_class
@@ -62,6 +63,15 @@ def test_no_mark_leaves_what_stands(tmp_path: Path, book_of: Callable[..., Book]
     assert "B,50,,\r\n" in text
     assert filling.remarks[0] == "0043 has no mark in data_parallel: the grader's machine failed: disk full: no mark"
     assert filling.remarks[1].endswith("the cell keeps '50'")
+
+
+def test_who_is_excused_is_excused_there(tmp_path: Path, book_of: Callable[..., Book]) -> None:
+    """Canvas reads EX; Moodle has no word for it, and its cell stays."""
+    book = book_of(marked("0042", 80, 90))
+    terms = replace(Terms(), excused={("0042", "rings"): Said("A. Prof", "ill")})
+    sheet = parse_sheet(CANVAS_FILE.encode(), tmp_path / "c.csv")
+    fill(sheet, CANVAS, book, settle(book, terms), columns={})
+    assert [sheet.text(3, column) for column in (5, 6)] == ["EX", "90"]
 
 
 def test_moodle_is_filled_by_participant_with_its_decimal_comma(tmp_path: Path) -> None:
