@@ -110,7 +110,7 @@ def test_what_a_mark_lacks_is_said_when_it_is_let_out(tmp_path: Path) -> None:
     (folder / "terms.yaml").write_text("assignments: [{assignment: collectives, deadline: 2026-10-04T12:00+02:00}]")
     said = run("export", folder).output
     assert "2 of 4 marks are provisional" in said
-    assert "1 marks count as on time" in said
+    assert "1 mark counted as on time" in said
 
 
 def test_insight_names_what_to_look_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,5 +132,5 @@ def test_similar_lists_pairs_and_changes_no_mark(tmp_path: Path) -> None:
         (tmp_path / name / "data_parallel.py").write_text((ROOT / "solutions/data_parallel.py").read_text())
     before = (folder / "class.sqlite").read_bytes()
     said = run("similar", folder, "--submissions", tmp_path).output
-    assert "data_parallel: a and b" in said and "1 pairs share at least 50%; 2 submissions compared." in " ".join(said.split())
+    assert "data_parallel: a and b" in said and "Pairs that share at least 50%: 1; submissions compared: 2." in " ".join(said.split())
     assert (folder / "class.sqlite").read_bytes() == before
