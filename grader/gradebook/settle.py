@@ -97,7 +97,8 @@ def doubts(finals: Finals, terms: Terms) -> list[str]:
     if num_provisional:
         said.append(f"{num_provisional} of {len(marked)} marks are provisional: hidden cases were not run, or could not be judged.")
     if num_timeless:
-        said.append(f"{num_timeless} mark{'s' * (num_timeless != 1)} counted as on time: the download doesn't say when the work was handed in.")
+        counted = f"{num_timeless} mark{'s' * (num_timeless != 1)} counted as on time"
+        said.append(f"{counted}: the download doesn't say when the work was handed in.")
     return said
 
 
