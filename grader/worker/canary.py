@@ -36,8 +36,7 @@ def choose(private: Path, judge: int, flavour: str, at_most: str, needed: Sequen
     for plan in plans(at_most):
         seen = witnessed(plan, private, judge, flavour, needed)
         if not seen["trouble"] and is_enough(level_of(seen), plan.level):
-            if plan.makes_user_namespace:
-                namespaces.enter_user()
+            walls.leave(plan)
             return plan, seen | {"refused": refused}
         refused.setdefault(plan.level, seen["trouble"] or "something was not denied")
     bare = witnessed(Plan("C"), private, judge, flavour, needed) if at_most != "D" else {"landlock": 0, "denied": {}}
@@ -87,8 +86,7 @@ def _be_supervisor(plan: Plan, private: Path, judge: int, flavour: str, needed: 
     """In the child: what a supervisor does, and one rank, which writes what it saw."""
     outside = _whereabouts()
     kernel.adopt_orphans()
-    if plan.makes_user_namespace:
-        namespaces.enter_user()
+    walls.leave(plan)
     walls.give_away(plan, private)
     walls.enclose(plan, has_loopback=True)
     if os.fork() == 0:
