@@ -32,6 +32,8 @@ def choose(private: Path, judge: int, flavour: str, at_most: str, needed: Sequen
 
     The process has one thread; it may be in a user namespace afterwards.
     """
+    if sys.platform != "linux" or at_most == NONE.level:
+        return NONE, {"landlock": 0, "denied": {}, "refused": {}}
     refused: dict[str, str] = {}
     for plan in plans(at_most):
         seen = witnessed(plan, private, judge, flavour, needed)
@@ -39,14 +41,12 @@ def choose(private: Path, judge: int, flavour: str, at_most: str, needed: Sequen
             walls.leave(plan)
             return plan, seen | {"refused": refused}
         refused.setdefault(plan.level, seen["trouble"] or "something was not denied")
-    bare = witnessed(Plan("C"), private, judge, flavour, needed) if at_most != "D" else {"landlock": 0, "denied": {}}
-    return (Plan("C") if at_most != "D" else NONE), bare | {"refused": refused}
+    least = Plan("C")  # whichever of its layers the machine has
+    return least, witnessed(least, private, judge, flavour, needed) | {"refused": refused}
 
 
 def plans(at_most: str) -> Iterator[Plan]:
     """What is worth a try, the strongest first."""
-    if sys.platform != "linux":
-        return
     held = capabilities()
     is_admin = bool(held >> _SYS_ADMIN & 1)
     may_change_user = all(held >> each & 1 for each in (_CHOWN, _SETGID, _SETUID))
