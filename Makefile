@@ -13,6 +13,7 @@ TIMES      = 50
 LAW        =
 MORE       =
 TABLE      =
+LEVEL      =
 
 # The first Python that the course runs on; looked for only when .venv has to be made.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
@@ -79,7 +80,7 @@ mutants: $(STAMP) ## run every wrong answer: is it caught, and by the right law?
 	@$(PY) -m grader.cli mutants $(CHOICE) $(ONLY)
 
 exploits: $(STAMP) ## grade dishonest submissions: none may gain anything, and nothing of them may be left
-	@$(PY) -m grader.cli exploits $(ONLY) $(if $(TABLE),--table "$(TABLE)")
+	@$(PY) -m grader.cli exploits $(ONLY) $(if $(TABLE),--table "$(TABLE)") $(if $(LEVEL),--level "$(LEVEL)")
 
 soak: $(STAMP) ## grade TIMES times, half of them on a busy machine; kill the grader TIMES times
 	$(OURS)
