@@ -53,12 +53,15 @@ def test_a_large_tensor_has_few_cells_that_say_how_much() -> None:
     assert rows[0][0] == "2" and rows[-1][-1] == "1" and sum(row.count(".") for row in rows) == MOST_ROWS * MOST_COLUMNS - 2
 
 
-NOTHING_TO_FIND = {"none": wrong((4, 4)), "all": wrong((4, 4), slice(None)), "one": wrong((1,), 0), "scalar": np.array(True)}
+NOTHING_TO_FIND = {
+    "none": wrong((4, 4)), "all": wrong((4, 4), slice(None)), "one": wrong((1,), 0), "scalar": np.array(True),
+    "scattered": np.arange(9600).reshape(96, 100) % 3 == 0,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("mask", NOTHING_TO_FIND.values(), ids=NOTHING_TO_FIND)
 def test_where_there_is_nothing_to_find_there_is_no_map(mask: np.ndarray) -> None:
-    """All or nothing, or a single number."""
+    """All or nothing, a single number, or some of every part."""
     assert map_of(mask, 2) is None
 
 
