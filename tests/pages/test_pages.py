@@ -26,26 +26,36 @@ dist.recv(incoming, group=group, group_src=receive_from)
 """
 
 
-MUTANTS = {"data_parallel": "sends_synchronously_from_the_hook.py", "flash_attention": "causal_offset_never_negative.py"}
+LOSES_A_CORNER = """
+
+_whole = tiled_attention
+
+
+def tiled_attention(*arguments, **options):
+    o, lse = _whole(*arguments, **options)
+    o[:, :, -9:, :8] = 0
+    return o, lse
+"""
 RIGHT = ("pipeline_parallel", "context_parallel", "fused_kernels", "memory_accounting", "recomputation")
 WORDS = (
     "never_deadlocks", "reduce_scatter_leaves", "time_of_overlap", "works_for_any_size", "inside_backward", "published_bubble",
-    "time_of_its_schedule", "go_round_once", "norm_reads_each", "moves_the_bytes_of_its_blocks", "tiled_causal", "follow_the_precision",
+    "time_of_its_schedule", "go_round_once", "norm_reads_each", "moves_the_bytes_of_its_blocks", "tiled_output", "follow_the_precision",
     "recomputation_keeps", "follows_the_square_root",
 )  # fmt: skip
 
 
 @pytest.fixture(scope="session")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of a real grading: a ring that stands still, no overlap, a mask that is aligned wrongly, and much that is right."""
+    """The page of a real grading: a ring that stands still, no overlap, a corner of an output that is lost, and much that is right."""
     work = tmp_path_factory.mktemp("work")
     solutions = ROOT / "solutions"
     ring = compose((solutions / "collectives.py").read_text(), STANDS_STILL, "collectives.py", "stands still")
     (work / "collectives.py").write_text(ring)
-    for name, mutant in MUTANTS.items():
-        overlay = (ROOT / "tests/mutants" / name / mutant).read_text()
-        (work / f"{name}.py").write_text(compose((solutions / f"{name}.py").read_text(), overlay, f"{name}.py", mutant))
-    chosen = select(load(ROOT), ["collectives", *MUTANTS, *RIGHT])
+    overlap = ROOT / "tests/mutants/data_parallel/sends_synchronously_from_the_hook.py"
+    source = (solutions / "data_parallel.py").read_text()
+    (work / "data_parallel.py").write_text(compose(source, overlap.read_text(), "data_parallel.py", overlap.name))
+    (work / "flash_attention.py").write_text((solutions / "flash_attention.py").read_text() + LOSES_A_CORNER)
+    chosen = select(load(ROOT), ["collectives", "data_parallel", "flash_attention", *RIGHT])
     for file in (file for each in chosen for file in each.files if not (work / file).exists()):
         shutil.copy(solutions / file, work / file)
     command = [sys.executable, "-m", "grader.cli", "grade", "--submission", str(work), "--out", str(work / "run"), "-k", " or ".join(WORDS)]
