@@ -182,7 +182,7 @@ def race_openings(
     for rank, name in enumerate(RANKS):
         given = submission if name == SUBMISSION else empty
         order, parts = openings_of(runs.root, runs.store.path.parent, assignment, given, request, "", [profile.gpus[0].uuid])[rank]
-        file, probe = (("entrants.py", f"{race.track}_submission") if name == SUBMISSION else files.get(name, files[PEER]))
+        file, probe = ("entrants.py", f"{race.track}_submission") if name == SUBMISSION else files.get(name, files[PEER])
         order |= {"race": name, "probes": str(folder / file), "probe": probe, "parameters": request.parameters["on"]}
         openings.append((order, parts))
     return openings
