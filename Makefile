@@ -1,6 +1,6 @@
 # One command for a student: make grade. All the others: make help.
 .DEFAULT_GOAL := help
-.PHONY: help setup grade gpu watch hint test check selfcheck starter mutants exploits soak classoak slurm gpusoak sanitize pages bench report data release upgrade site FORCE
+.PHONY: help setup grade gpu race watch hint test check selfcheck starter mutants exploits soak classoak slurm gpusoak sanitize pages bench report data release upgrade site FORCE
 
 # Given on the command line only: a variable K or OUT of the shell is somebody else's.
 A          =
@@ -51,6 +51,9 @@ grade: $(STAMP) ## grade SUBMISSION: marks, and what to do next
 
 gpu: $(STAMP) ## add the GPU stage to the marks in OUT, where a GPU is
 	@$(PY) -m grader.cli gpu --out "$(OUT)"
+
+race: $(STAMP) ## race SUBMISSION beside torch's kernels on this machine's GPU: speed marks, apart from the points
+	@$(PY) -m grader.cli race $(CHOICE) --submission "$(SUBMISSION)" --out "$(OUT)" --only "$(K)"
 
 watch: $(STAMP) ## grade again whenever a file is saved; what failed last comes first
 	@$(PY) -m grader.cli watch $(CHOICE) --submission "$(SUBMISSION)" --out "$(OUT)" $(ONLY)
