@@ -13,7 +13,7 @@ PAGE = Path("grader/design/testified.md")
 HEAD = """# What rests on testimony
 
 Written by `python -m grader.selfcheck.testified` from the assignments. A law here can be earned by a submission that makes up what it says;
-`tests/exploits/tells_the_probe_what_it_counts.py` does. On the judge's wire nothing else joins the ranks: a folder, a socket, shared memory
+one of the dishonest submissions does. On the judge's wire nothing else joins the ranks: a folder, a socket, shared memory
 and other processes are refused (level C and above). Over gloo the recorder's trace is testimony; at level A it must agree with the kernel's
 counter of the ranks' own loopback, or the run is `forged`. Cases over gloo repeat what other cases of their laws ask on the wire.
 """
