@@ -102,7 +102,6 @@ def _for_a_moment(model: Model, plan: Plan, rank: int) -> float:
     return made
 
 
-
 def _summing(model: Model, plan: Plan, rank: int) -> float:
     """The largest matrix's gradient between its making and its adding: the table's, where there is one."""
     if plan.num_micro_batches == 1 or plan.zero_stage == 3:

@@ -87,7 +87,7 @@ def test_a_host_that_waits_costs_its_time_for_each_kernel() -> None:
 
 
 def test_what_was_sent_in_shares_is_gathered_by_those_who_get_it() -> None:
-    """An all-gather for each micro-batch that comes to the last stage; not if residuals were divided already, which costs layers nothing."""
+    """An all-gather for each micro-batch that comes to the last stage; none if residuals were divided already."""
     a_model, cluster = model(num_kv_heads=8), node(1, 4)
     plan = Plan(tp=2, pp=2, num_micro_batches=16)
     hidden_bytes = 2 * a_model.sequence * a_model.hidden_size

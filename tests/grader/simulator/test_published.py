@@ -70,7 +70,7 @@ def test_no_step_of_the_bloom_sweep_that_ran_is_called_out_of_memory() -> None:
 
 
 def test_what_rows_that_ran_held_beside_tensors_explains_another_out_of_memory() -> None:
-    """With the reserve that nvidia-smi showed of others, 918 is over its card too, and none that ran; 957 is the one that nothing explains."""
+    """With the reserve that nvidia-smi showed of others, 918 is over its card too, and none that ran; 957 isn't."""
     reserve = reserve_bytes(cases("bloom_sweep"))
     over = {case.name: case.ran_out_of_memory for case in cases("bloom_sweep") if case.estimate.memory_bytes + reserve > CARD_BYTES}
     assert all(over.values())
@@ -78,13 +78,14 @@ def test_what_rows_that_ran_held_beside_tensors_explains_another_out_of_memory()
 
 
 def test_what_is_compiled_takes_the_simulated_time_on_an_h200() -> None:
-    """GPT-2 124M within 10 %; eager steps, whose kernels aren't fused, take longer, and no row holds a fifth more or less than simulated."""
+    """GPT-2 124M within 10 %; eager steps, whose kernels aren't fused, take longer; what is held is met within a fifth or so."""
     small = [case for case in cases("h200") if case.name.startswith("124M") and "compiled" in case.name]
     assert len(small) == 3 and max(abs(case.error) for case in small) <= 0.10
     eager = [case for case in cases("h200") if "eager" in case.name]
     assert len(eager) == 9 and max(case.error for case in eager) < -0.3
-    held = [case.estimate.memory_bytes / case.measured_bytes for case in cases("h200") if case.measured_bytes and "dense" not in case.name]
-    assert len(held) == 8 and 0.79 < min(held) and max(held) < 1.2
+    fused = [case for case in cases("h200") if "dense" not in case.name]
+    held = [case.estimate.memory_bytes / case.measured_bytes for case in fused if case.measured_bytes]
+    assert len(held) == 8 and min(held) > 0.79 and max(held) < 1.2
 
 
 def test_llama_3s_steps_are_met_within_25_percent() -> None:

@@ -201,7 +201,7 @@ HOST_BOUND = ", the host binds"
 
 
 def _h200() -> Iterator[Case]:
-    """GPT-2 355M under data_parallel_speed.py, sharded_data_parallel_speed.py and tensor_parallel_speed.py, and 124M on the milestone's ladder.
+    """GPT-2 355M under the *_parallel_speed.py of tests/benchmarks, and 124M on the milestone's ladder.
 
     "the host binds": the GPU mostly waits for launches, and no host is simulated.
     """
