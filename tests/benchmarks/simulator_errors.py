@@ -57,12 +57,12 @@ gathered at once, at the network's rate, behind the layer before.""",
   GPUs are met within 7 % (Korthikanti et al., table 5). It is in the nodes or their software, then, and no source says where: A100s there
   were tuned on 02-25 (line 767), and the same plan took 130 s and 119 s on one day (658, 659).
 - *Waiting.* The sweep ran with CUDA_LAUNCH_BLOCKING=1, without which 40 nodes hung: the host waits for each kernel, and its own time
-  shows. It is counted at what a newer host needs. BigScience saw a difference of 7 % on 80 GPUs and none on 160 (lines 448 to 462).
+  shows. It is counted at what a newer host needs. BigScience saw a difference of 7 % on 80 GPUs and none on 160 (lines 446 to 462).
 - *Rows that nothing explains.* 775 took as long for 1568 sequences as 776 for 2048, with the same plan. 830 (micro-batch 1) took 43 %
   longer than 831 (2). With tp 8, a step in micro-batches of two sequences takes 8 to 15 % longer than one in fours, and 1 to 5 % here.
   128 heads of 108 numbers (740, 833, 836, 838) took a third longer: 216 bytes are no multiple of 16, and tensor cores want that.
-  78 layers on 12 stages (830 to 836, 867 to 870) were 7 on each and 1 on the last (line 884); here they are 6 or 7.
-- *Order.* Seconds are of one iteration, the second (line 470), and the same plan differed by up to 9 % on one day, so that part of
+  78 layers on 12 stages (830 to 836, 867 to 870) were 7 on each and 1 on the last (line 875); here they are 6 or 7.
+- *Order.* Seconds are of one iteration, the second (line 471), and the same plan differed by up to 9 % on one day, so that part of
   the order is chance.""",
     "llama_table_4": """\
 Micro-batch (1) and chunks (4) aren't published. Estimated memory is above 80 GB; the published runs freed what autograd keeps.""",
