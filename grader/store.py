@@ -54,6 +54,11 @@ class Store:
             self._database.execute("update observations set used_s = ? where key = ?", (time.time(), key))
         return msgspec.msgpack.decode(row[0], type=Outcome)
 
+    def holds(self, key: str) -> bool:
+        """Whether something was observed under exactly this key; asking does not count as use."""
+        with self._turn:
+            return self._database.execute("select 1 from observations where key = ?", (key,)).fetchone() is not None
+
     def observation(self, key: str) -> tuple[Request, Outcome] | None:
         """What was asked for and what was seen under `key` or the only key that begins with it; looking does not count as use."""
         with self._turn:

@@ -18,7 +18,7 @@ from pathlib import Path
 from grader.errors import MachineError
 from grader.frames import Bytes
 from grader.levels import LEVELS
-from grader.ranks.isolation import NOT_RUN, label, let_ranks_in, level_in
+from grader.ranks.isolation import NOT_RUN, label, let_ranks_in
 from grader.ranks.launch import Launch
 from grader.ranks.zygote import Zygote
 from grader.records import Assignment, Fault, Json, Outcome, RankOutcome, Request, Spent, Submission, canonical, digest
@@ -69,17 +69,19 @@ class Runs:
     def key(self, submission: Submission, request: Request) -> str:
         """What decides an outcome, hashed: submission, probe, case, inputs, what comes back, the code that runs it, versions, walls."""
         self._environment = self._environment or environment_hash(self.root)
-        probes, level = self.probes(request.assignment).read_bytes(), self.level(request)
-        return digest(submission.hash, probes, self._environment, canonical(request.header()), level)
+        probes = self.probes(request.assignment).read_bytes()
+        *stronger, weakest = [digest(submission.hash, probes, self._environment, canonical(request.header()), level)
+                              for level in self._levels(request)]  # fmt: skip
+        return next((key for key in stronger if self.store.holds(key)), weakest)
 
-    def level(self, request: Request) -> str:
-        """The level of isolation that was witnessed for such a request; of a replay, when it was run."""
-        if self.at_most == LEVELS[-1] or request.device == "cuda":
-            return LEVELS[-1]
+    def _levels(self, request: Request) -> Sequence[str]:
+        """The level of isolation that is witnessed for such a request; a replay takes what was run at any of them."""
         if self.replay or self._is_closed:
-            return level_in(self.isolation())
+            return LEVELS
+        if self.at_most == LEVELS[-1] or request.device == "cuda":
+            return LEVELS[-1:]
         self.prepare(request.flavour)
-        return self._zygotes[request.flavour].level()
+        return [self._zygotes[request.flavour].level()]
 
     def probes(self, assignment: str) -> Path:
         """The file whose functions run beside a submission."""

@@ -111,7 +111,7 @@ def test_a_submission_that_has_changed_since_is_refused(course: Course, runs: Ru
 
 def test_a_grading_says_what_running_cost(course: Course, runs: Runs, submit: Submit) -> None:
     """Five observations of eight ranks, equal requests shared, and the same again from the store: nothing was run."""
-    folder = submit(RIGHT)
+    folder = submit(RIGHT + "\n\nCOUNTED = True\n")  # nobody else has graded this one
     first, again = (grade(course, folder, course.assignments, runs=runs).spent for _ in range(2))
     assert first is not None and again is not None
     assert (first.num_runs, first.num_ranks) == (5, 8) and first.ranks_cpu_s >= 0 and runs.spent.importing_s > 0
