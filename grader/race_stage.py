@@ -103,7 +103,7 @@ def _raced(
     if submission.hits:
         return not_raced(race, f"{submission.hits[0].file}:{submission.hits[0].line} uses what {assignment.name} forbids.", "refused")
     request = request_of(assignment, race, profile)
-    key = digest(runs.key(submission, request), *_sources(runs.root, assignment), canonical(devices.facts(profile.gpus)))
+    key = runs.key(submission, request, *_sources(runs.root, assignment), canonical(devices.facts(profile.gpus)))
     outcome = runs.store.outcome(key) if runs.replay else None
     if runs.replay and outcome is None:
         return not_raced(race, NOT_STORED)

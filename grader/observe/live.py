@@ -66,11 +66,11 @@ class Runs:
                 at_most = self.at_most if flavour != "cuda" else LEVELS[-1]  # a driver and NCCL reach for what walls deny
                 self._zygotes[flavour] = Zygote(flavour, at_most, [self.root / "tests" / "probes", self.store.path.parent])
 
-    def key(self, submission: Submission, request: Request) -> str:
-        """What decides an outcome, hashed: submission, probe, case, inputs, what comes back, the code that runs it, versions, walls."""
+    def key(self, submission: Submission, request: Request, *more: str | bytes) -> str:
+        """What decides an outcome, hashed: submission, probe, case, inputs, what comes back, the code that runs it, versions, walls, `more`."""
         self._environment = self._environment or environment_hash(self.root)
         probes = self.probes(request.assignment).read_bytes()
-        *stronger, weakest = [digest(submission.hash, probes, self._environment, canonical(request.header()), level)
+        *stronger, weakest = [digest(submission.hash, probes, self._environment, canonical(request.header()), level, *more)
                               for level in self._levels(request)]  # fmt: skip
         return next((key for key in stronger if self.store.holds(key)), weakest)
 
