@@ -67,7 +67,7 @@ class Runs:
                 self._zygotes[flavour] = Zygote(flavour, at_most, [self.root / "tests" / "probes", self.store.path.parent])
 
     def key(self, submission: Submission, request: Request, *more: str | bytes) -> str:
-        """What decides an outcome, hashed: submission, probe, case, inputs, what comes back, the code that runs it, versions, walls, `more`."""
+        """What decides an outcome, hashed: submission, probe, case, inputs, what comes back, the code, versions, walls, and `more`."""
         self._environment = self._environment or environment_hash(self.root)
         probes = self.probes(request.assignment).read_bytes()
         *stronger, weakest = [digest(submission.hash, probes, self._environment, canonical(request.header()), level, *more)
