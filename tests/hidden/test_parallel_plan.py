@@ -143,7 +143,7 @@ def test_gathers_take_the_cheaper_way(observe):
 @pytest.mark.parametrize("function", ["all_to_all_s", "message_s"])
 def test_exchanges_and_messages(observe, function):
     """Other links."""
-    figures.judge(observe, function, [NO_PIPELINE] * 40, **OTHERS)
+    figures.judge(observe, function, [NO_PIPELINE] * 40, **OTHERS | {"kind": f"{function} on other clusters and plans"})
 
 
 @pytest.mark.law("communication.layers_wait_for_what_is_in_their_way")
@@ -188,7 +188,7 @@ def test_a_step_agrees_with_the_simulator(observe):
 @pytest.mark.law("candidates.rules_are_told_apart")
 def test_rules_are_told_apart(observe):
     """Other plans that break some rules, or none."""
-    searches.judge_rules(observe, [INTERLEAVED, EXPERTS, PLAIN_PIPELINE, WIDE_CONTEXT, NO_PIPELINE] * 20, **OTHERS)
+    searches.judge_rules(observe, [INTERLEAVED, EXPERTS, PLAIN_PIPELINE, WIDE_CONTEXT, NO_PIPELINE], 24, **OTHERS)
 
 
 @pytest.mark.law("candidates.every_candidate_once")
