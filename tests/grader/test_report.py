@@ -190,10 +190,41 @@ def test_equal_failures_are_explained_once() -> None:
     assert "[collectives.ring.one]" in text.replace("\n  ", "") and "[collectives.ring.two]" in text.replace("\n  ", "")
 
 
-def test_laws_that_were_not_selected_are_counted_only() -> None:
-    """After -k the page shows what was asked for, and says that it isn't the whole."""
-    text = printed(report_of(law("one", FAILURE), law("two", Message(seen=NOT_SELECTED), outcome="not_judged")))
-    assert "Claim of two" not in text and "1 more laws were not selected" in text
+def in_part(name: str, *outcomes: str, verdict: str = "not_judged") -> LawMark:
+    """A law of three points with a case for each outcome; one that is "" was left out."""
+    full, left_out = f"collectives.ring.{name}", Message(seen=NOT_SELECTED)
+    messages = {"": left_out, "failed": FAILURE, "passed": None}
+    cases = tuple(
+        CaseVerdict(full, f"test_{name}[{i}]", f"world size {i}", False, outcome or "not_judged", messages[outcome])  # type: ignore[arg-type]
+        for i, outcome in enumerate(outcomes)
+    )
+    message = FAILURE if verdict == "failed" else left_out
+    return LawMark(full, f"Claim of {name}.", verdict, "judged", 0, 3, message, cases)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_cases_that_were_selected_and_pass_scare_nobody(width: int) -> None:
+    """A law of whose cases one was run has no points; what is said is that it passes, how much is left, and the command for all."""
+    text = printed(report_of(in_part("one", "passed", ""), in_part("two", "", "")), width)
+    words = " ".join(text.split())
+    assert "1 of the law's 2 cases was run, and it passes; points need all of them." in words
+    assert "make grade A=collectives SUBMISSION=work\n" in text and "1 more law was not selected" in words
+    assert "1 of 1 selected case passes" in words and "1 of 2 cases" in words and "✓ Claim of one" in text
+    assert "Claim of two" not in text and "0/" not in text and " 0 of" not in text and "Provisional" not in text
+
+
+def test_points_of_a_selection_are_those_of_its_laws() -> None:
+    """Laws that were asked for whole have their points, one that has failed none of its own; the others are counted, not marked."""
+    laws = [law("whole"), in_part("broken", "failed", "", verdict="failed"), in_part("part", "passed", "passed", ""), in_part("none", "")]
+    text = printed(report_of(*laws))
+    assert "3 of 6 points of the laws selected" in text and "3/6" in text and "0/3" in text and "/12" not in text
+    assert "2 of the law's 3 cases were run, and they pass" in text and "1 of 1: world size 0" in text
+
+
+def test_points_of_all_laws_are_said_as_before() -> None:
+    """Without a selection the sum is the marks, and nothing speaks of cases left out."""
+    text = printed(FULL)
+    assert "3 of 15 points\n" in text and "selected" not in text
 
 
 def test_an_endless_output_is_cut_with_a_word() -> None:
