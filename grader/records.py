@@ -272,6 +272,7 @@ class Law:
     points: int
     evidence: Evidence
     needs: tuple[str, ...] = ()  # laws whose failure makes this one not judged
+    hints: tuple[str, ...] = ()  # of its own, told in place of its task's
 
 
 @dataclass(frozen=True, slots=True)
