@@ -60,16 +60,29 @@ def render(report: Report, page: Page, out: Path | None = None) -> None:
 def _table(assignment: AssignmentMark, page: Page) -> None:
     page.blank()
     page.spread(assignment.title, standing(assignment), style="bold")
+    was_folded = False
     for task in assignment.tasks:
         asked = [law for law in task.laws if not is_unasked(law)]
         if not asked:
             continue
-        page.blank()
+        is_folded = _is_unbegun(asked)
+        if not (is_folded and was_folded):
+            page.blank()
+        was_folded = is_folded
+        if is_folded:
+            size = f"{len(asked)} law{'s' * (len(asked) != 1)}, {sum(law.possible for law in asked)} points"
+            page.spread(f"{task.title}: not started", size, lead=f"  {SIGNS['not_judged'][0]} ", indent=4, lead_style="yellow")
+            continue
         page.spread(task.title, standing(task), indent=2, style="bold")
         for law in asked:
             sign, style = SIGNS["passed" if passes_in_part(law) else law.verdict]
             label = "" if page.width < NARROW else f"{_profiles(law)}{law.evidence:>10}  "
             page.spread(law.claim, f"{label}{standing(law):>7}", lead=f"  {sign} ", indent=4, lead_style=style)
+
+
+def _is_unbegun(laws: list[LawMark]) -> bool:
+    """Whether a stub is all that there is of them: one line says so, and the laws appear once somebody has begun."""
+    return any(map(is_not_started, laws)) and all(is_not_started(law) or law.verdict == "not_judged" for law in laws)
 
 
 def _selection(assignment: AssignmentMark, origin: str, page: Page) -> None:
@@ -104,7 +117,8 @@ def _first_steps(assignment: AssignmentMark, page: Page) -> None:
     page.command(f"assignments/{assignment.name}/handout.md", lead="  read", indent=INDENT)
     commands = [law.message.rerun.partition(" K=")[0] for law in laws if law.message and law.message.rerun]
     page.command(commands[0] if commands else f"make grade A={assignment.name}", lead="  then", indent=INDENT)
-    page.paragraph(f"{len(laws)} of the laws above fail for no other reason; they are not explained again.", indent=2, style="dim")
+    page.command(f"make laws A={assignment.name}", lead="  its laws", indent=INDENT)
+    page.paragraph(f"{len(laws)} laws fail for no other reason; they are not explained again.", indent=2, style="dim")
 
 
 def alike(assignment: AssignmentMark) -> Iterator[list[LawMark]]:
@@ -150,7 +164,8 @@ def which_cases(laws: list[LawMark]) -> str:
 def _pending(report: Report, page: Page) -> None:
     """Why laws were not judged, each reason once."""
     reasons: dict[str, int] = {}
-    for law in (law for assignment in report.assignments for law in laws_of(assignment)):
+    begun = (task for each in report.assignments for task in each.tasks if not _is_unbegun(list(task.laws)))
+    for law in (law for task in begun for law in task.laws):
         if law.verdict == "not_judged" and not (is_unasked(law) or passes_in_part(law)) and law.message:
             reasons[law.message.seen] = reasons.get(law.message.seen, 0) + 1
     if reasons:

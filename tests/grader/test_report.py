@@ -12,12 +12,14 @@ from xml.etree import ElementTree as ET
 import jsonschema
 import pytest
 
+from grader.course import find_root, load
 from grader.errors import UsageError
 from grader.ranks.isolation import NOT_RUN, ON_GPUS, why_formative
 from grader.records import NOT_SELECTED, NOT_STARTED, AssignmentMark, CaseVerdict, LawMark, Message, Report, Spent, TaskMark
 from grader.report import classroom, gradescope, json_report
 from grader.report.files import write_all
 from grader.report.junit import to_xml
+from grader.report.laws import list_laws
 from grader.report.live import LiveProgress
 from grader.report.page import Page
 from grader.report.terminal import render, slowest
@@ -181,6 +183,32 @@ def test_work_that_is_not_started_is_one_friendly_block() -> None:
     assert text.count("What to do first") == 1 and "NotImplementedError" not in text
     assert "Task collectives.ring (collectives.ring) is not started" in text and "1 more task waits" in text
     assert "assignments/collectives/handout.md" in text and "make grade A=collectives SUBMISSION=work\n" in text
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_a_task_that_is_not_begun_is_one_line_of_the_table(width: int) -> None:
+    """Its laws are counted, also those that wait for another; where one law passes or fails otherwise, each has its line."""
+    stub = Message(seen="rank 0 raised NotImplementedError", diagnosis=NOT_STARTED)
+    waits = Message(seen="Not judged: it builds on x, which has failed.")
+    folded = [law("a", stub), law("b", stub), law("c", waits, outcome="not_judged")]
+    text = " ".join(printed(report_of(*folded, law("d", FAILURE, task="other")), width).split())
+    assert "not started" in text and "3 laws, 9 points" in text and "Claim of a" not in text and "builds on x" not in text
+    assert "Claim of d" in text and "make laws A=collectives" in text
+    begun = " ".join(printed(report_of(*folded, law("d", FAILURE)), width).split())
+    assert "3 laws, 9 points" not in begun and "Claim of a" in begun and "builds on x" in begun
+    assert "Claim of b" in printed(report_of(law("b", stub), law("e")))
+
+
+def test_laws_are_listed_by_ids_that_can_be_copied() -> None:
+    """Each id stands whole on its line however narrow the page, with claim, points and evidence; hints are not among them."""
+    course = load(find_root(Path(__file__)))
+    (assignment,) = (each for each in course.assignments if each.name == "flash_attention")
+    stream = io.StringIO()
+    list_laws([assignment], Page(stream, 40))
+    lines, words = stream.getvalue().splitlines(), " ".join(stream.getvalue().split())
+    for each in assignment.laws():
+        assert f"  {each.id}" in lines and f"({each.points} point" in words
+    assert not any(hint in words for task in assignment.tasks for source in (task, *task.laws) for hint in source.hints)
 
 
 def test_equal_failures_are_explained_once() -> None:
