@@ -11,11 +11,13 @@ from grader.records import (
     SETTLED,
     AssignmentMark,
     CaseOutcome,
+    Evidence,
     LawMark,
     LawVerdict,
     Message,
     Report,
     Spent,
+    TaskMark,
     make_grade,
 )
 from grader.report.files import PAGE
@@ -37,6 +39,13 @@ LABELS = (
     ("output", "output"),
 )
 COMMANDS = (("rerun", "run again"), ("debug", "debug"))
+EVIDENCE: dict[Evidence, str] = {  # how far a law's verdict can be believed; README says it at length
+    "judged": "values compared outside your process",
+    "enforced": "only the right behaviour gets through",
+    "witnessed": "seen from outside, as bytes on the wire are",
+    "testified": "told by the process that ran your file",
+}
+ISOLATION = "isolation: the walls around your ranks, from A, the strongest, to D, none"
 INDENT = 14  # of the text after a label
 LISTED = 4  # laws with one and the same explanation that are spelled out
 LEAST_FOR_MAP = 40  # columns: a narrower page would break its rows
@@ -62,10 +71,9 @@ def _table(assignment: AssignmentMark, page: Page) -> None:
     page.spread(assignment.title, standing(assignment), style="bold")
     was_folded = False
     for task in assignment.tasks:
-        asked = [law for law in task.laws if not is_unasked(law)]
+        asked, is_folded = [law for law in task.laws if not is_unasked(law)], not _shown(task)
         if not asked:
             continue
-        is_folded = _is_unbegun(asked)
         if not (is_folded and was_folded):
             page.blank()
         was_folded = is_folded
@@ -74,15 +82,17 @@ def _table(assignment: AssignmentMark, page: Page) -> None:
             page.spread(f"{task.title}: not started", size, lead=f"  {SIGNS['not_judged'][0]} ", indent=4, lead_style="yellow")
             continue
         page.spread(task.title, standing(task), indent=2, style="bold")
-        for law in asked:
+        for law in _shown(task):
             sign, style = SIGNS["passed" if passes_in_part(law) else law.verdict]
             label = "" if page.width < NARROW else f"{_profiles(law)}{law.evidence:>10}  "
             page.spread(law.claim, f"{label}{standing(law):>7}", lead=f"  {sign} ", indent=4, lead_style=style)
 
 
-def _is_unbegun(laws: list[LawMark]) -> bool:
-    """Whether a stub is all that there is of them: one line says so, and the laws appear once somebody has begun."""
-    return any(map(is_not_started, laws)) and all(is_not_started(law) or law.verdict == "not_judged" for law in laws)
+def _shown(task: TaskMark) -> list[LawMark]:
+    """The laws that have a line: those that were asked for, and none where a stub is all that there is of the task."""
+    asked = [law for law in task.laws if not is_unasked(law)]
+    is_begun = not any(map(is_not_started, asked)) or any(not is_not_started(law) and law.verdict != "not_judged" for law in asked)
+    return asked if is_begun else []
 
 
 def _selection(assignment: AssignmentMark, origin: str, page: Page) -> None:
@@ -164,9 +174,8 @@ def which_cases(laws: list[LawMark]) -> str:
 def _pending(report: Report, page: Page) -> None:
     """Why laws were not judged, each reason once."""
     reasons: dict[str, int] = {}
-    begun = (task for each in report.assignments for task in each.tasks if not _is_unbegun(list(task.laws)))
-    for law in (law for task in begun for law in task.laws):
-        if law.verdict == "not_judged" and not (is_unasked(law) or passes_in_part(law)) and law.message:
+    for law in (law for each in report.assignments for task in each.tasks for law in _shown(task)):
+        if law.verdict == "not_judged" and not passes_in_part(law) and law.message:
             reasons[law.message.seen] = reasons.get(law.message.seen, 0) + 1
     if reasons:
         page.blank()
@@ -189,12 +198,22 @@ def _sum(report: Report, page: Page, out: Path | None) -> None:
     if report.formative:
         page.paragraph(report.formative, style="bold yellow")
     page.paragraph(f"{report.isolation}; {report.wall_s:.1f} s", style="dim")
+    _legend(report, page)
     if report.spent is not None:
         page.paragraph(where_time_went(report.spent), style="dim")
     if out is not None:
         page.command(str(out / "report.json"), lead="report", indent=8)
         if (out / PAGE).exists():
             page.command(str(out / PAGE), lead="page", indent=8)
+
+
+def _legend(report: Report, page: Page) -> None:
+    """What the words beside the laws and the letter of the isolation mean: those that stand on this page."""
+    shown = {law.evidence for each in report.assignments for task in each.tasks for law in _shown(task)}
+    words = [f"{word}: {meaning}" for word, meaning in EVIDENCE.items() if word in shown and page.width >= NARROW]
+    words += [ISOLATION] if report.isolation.startswith("isolation ") else []
+    if words:
+        page.paragraph("; ".join(words), style="dim")
 
 
 def where_time_went(spent: Spent) -> str:

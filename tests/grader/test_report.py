@@ -199,6 +199,16 @@ def test_a_task_that_is_not_begun_is_one_line_of_the_table(width: int) -> None:
     assert "Claim of b" in printed(report_of(law("b", stub), law("e")))
 
 
+def test_words_beside_the_laws_are_explained_once() -> None:
+    """Each kind of evidence that stands on the page, and the letter of the isolation; none where neither stands."""
+    laws = [law("one"), law("two"), replace(law("three"), evidence="testified")]
+    text = " ".join(printed(report_of(*laws, isolation="isolation C: Landlock 7")).split())
+    assert text.count("witnessed: seen from outside") == text.count("testified: told by") == text.count("isolation: the walls") == 1
+    assert "enforced" not in text and "judged:" not in text
+    narrow = " ".join(printed(report_of(*laws, isolation=NOT_RUN), 40).split())
+    assert "seen from outside" not in narrow and "the walls" not in narrow
+
+
 def test_laws_are_listed_by_ids_that_can_be_copied() -> None:
     """Each id stands whole on its line however narrow the page, with claim, points and evidence; hints are not among them."""
     course = load(find_root(Path(__file__)))
