@@ -164,6 +164,13 @@ def test_the_licence_is_mit_in_every_place() -> None:
 
 
 # --- every file ------------------------------------------------------------------------------------------------------
+def test_handouts_say_where_solutions_are() -> None:
+    """A student has no solutions/: a line of a handout that names the folder says whose it is."""
+    for handout in tracked("assignments/*/handout.md"):
+        for line in re.findall(r".*(?:=solutions\b|\bsolutions/).*", handout.read_text(encoding="utf-8")):
+            assert "in the course's own repository" in line, f"{handout.parent.name}: {line}"
+
+
 def test_no_file_speaks_of_one_machine() -> None:
     """No path of one machine and no package registry, but PyTorch's public CPU index in the set-up."""
     found = []
