@@ -199,8 +199,8 @@ def name_packages(lines: Iterable[str]) -> None:
     is_begun = False
     for line in lines:
         first, _, rest = line.strip().partition(" ")
-        if first == "Collecting":
-            word = re.split(r"[^\w.-]", rest)[0]
+        if first in ("Collecting", "Processing"):  # by name, or a file that is at hand
+            word = re.split(r"[^\w.-]|-\d", rest.rpartition("/")[2])[0]
         elif line.startswith("Installing collected packages:"):
             word = f"- unpacking {rest.count(',') + 1} packages"
         else:

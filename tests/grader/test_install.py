@@ -149,12 +149,14 @@ def test_a_failure_of_pip_is_told_in_words(said: str, exit_code: int, words: str
 def test_something_moves_where_pip_can_draw_no_bar(capsys: pytest.CaptureFixture[str]) -> None:
     """Into a file go the packages' names on one line, as they come, and nothing else. What is quiet hides errors only."""
     said = ["Looking in links: x", "Collecting torch==2.13.0+cpu", "  Downloading torch.whl (190 MB)", "Collecting ml_dtypes<1,>=0.5",
+            "Processing ./wheels/import_linter-2.1-py3.whl", "Collecting pytest-xdist~=3.6", "Collecting attrs (from x)",
             "Requirement already satisfied: numpy", "Installing collected packages: ml_dtypes, torch", "Successfully"]  # fmt: skip
     script = f"import sys; print({chr(10).join(said)!r}); sys.stderr.write('ERROR: no')"
     for quiet in (False, True):
         assert install.run([sys.executable, "-c", script, "install"], quiet) == (0, "ERROR: no")
         told = capsys.readouterr()
-        assert told.out == "  torch ml_dtypes - unpacking 2 packages\n" and told.err == ("" if quiet else "ERROR: no")
+        assert told.out == "  torch ml_dtypes import_linter pytest-xdist attrs - unpacking 2 packages\n"
+        assert told.err == ("" if quiet else "ERROR: no")
     assert install.run([sys.executable, "-c", "print('24.1')", "--version"], True) == (0, "") and not capsys.readouterr().out
 
 
