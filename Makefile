@@ -1,6 +1,6 @@
 # One command for a student: make grade. All the others: make help.
 .DEFAULT_GOAL := help
-.PHONY: help setup grade gpu watch laws hint test check selfcheck starter mutants exploits soak classoak slurm gpusoak sanitize pages bench report data release upgrade site FORCE
+.PHONY: help setup grade gpu race watch laws hint test check selfcheck starter mutants exploits soak classoak slurm gpusoak sanitize pages bench report data release upgrade site FORCE
 
 # Given on the command line only: a variable K or OUT of the shell is somebody else's.
 A          =
@@ -13,6 +13,7 @@ TIMES      = 50
 LAW        =
 MORE       =
 TABLE      =
+LEVEL      =
 
 # The first Python that the course runs on; looked for only when .venv has to be made.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
@@ -51,6 +52,9 @@ grade: $(STAMP) ## grade SUBMISSION: marks, and what to do next
 gpu: $(STAMP) ## add the GPU stage to the marks in OUT, where a GPU is
 	@$(PY) -m grader.cli gpu --out "$(OUT)"
 
+race: $(STAMP) ## race SUBMISSION beside torch's kernels on this machine's GPU: speed marks, apart from the points
+	@$(PY) -m grader.cli race $(CHOICE) --submission "$(SUBMISSION)" --out "$(OUT)" --only "$(K)"
+
 watch: $(STAMP) ## grade again whenever a file is saved; what failed last comes first
 	@$(PY) -m grader.cli watch $(CHOICE) --submission "$(SUBMISSION)" --out "$(OUT)" $(ONLY)
 
@@ -82,7 +86,7 @@ mutants: $(STAMP) ## run every wrong answer: is it caught, and by the right law?
 	@$(PY) -m grader.cli mutants $(CHOICE) $(ONLY)
 
 exploits: $(STAMP) ## grade dishonest submissions: none may gain anything, and nothing of them may be left
-	@$(PY) -m grader.cli exploits $(ONLY) $(if $(TABLE),--table "$(TABLE)")
+	@$(PY) -m grader.cli exploits $(ONLY) $(if $(TABLE),--table "$(TABLE)") $(if $(LEVEL),--level "$(LEVEL)")
 
 soak: $(STAMP) ## grade TIMES times, half of them on a busy machine; kill the grader TIMES times
 	$(OURS)

@@ -48,24 +48,25 @@ def export(folder: Path, more: tuple[Path, ...], wanted: tuple[str, ...], terms_
     CLASS may also be a run folder, such as .grade/latest: its report is then written in the form of a platform's autograder.
     """
     from grader.gradebook.export import Order, write, write_run
+    from grader.gradebook.settle import doubts
     from grader.gradebook.trail import record
 
     if (folder / "report.json").is_file():
         click.echo(write_run(folder, form, to), nl=False)
         return 0
-    course, book, _, finals = _settled(folder, more, wanted, terms_file)
+    course, book, terms, finals = _settled(folder, more, wanted, terms_file)
     order = Order(form, into, to, dict(_column(each, course) for each in columns), by, scale)
     written, remarks = write(book, finals, order)
     changes = record(folder, finals)
     page = page_of()
-    for remark in remarks:
+    for remark in [*remarks, *doubts(finals, terms)]:
         page.paragraph(remark, lead="! ", lead_style="yellow")
-    page.paragraph(f"{written}: {len(book.students)} students; {len(changes)} marks are new or changed.")
+    page.paragraph(f"{written}: {len(book.students)} students; new or changed marks: {len(changes)}.")
     owed = [final for final in finals.values() if final.is_owed]
     for final in owed:
         page.paragraph(f"{final.entry.student}, {final.entry.assignment}: {final.steps[-1].sentence}", lead="✗ ", lead_style="red")
     if owed and not allow_blanks:
-        page.paragraph(f"{len(owed)} marks are owed by the machine and were left blank. Grade them (grader batch goes on where it "
+        page.paragraph(f"Left blank, because the machine owes them: {len(owed)}. Grade them (grader batch goes on where it "
                        "stopped), or say --allow-blanks.")  # fmt: skip
         return EXIT_MACHINE
     return 0
@@ -157,7 +158,7 @@ def similar(folder: Path, submissions: Path, wanted: tuple[str, ...]) -> int:
         page.paragraph(f"{pair.lines[0]} | {pair.lines[1]}", indent=2, style="dim")
     for sentence in likeness.left_out:
         page.paragraph(f"not compared: {sentence}", lead="! ", lead_style="yellow")
-    page.paragraph(f"{len(likeness.pairs)} pairs share at least {LEAST_SHARE:.0%}; {likeness.num_compared} submissions compared. "
+    page.paragraph(f"Pairs that share at least {LEAST_SHARE:.0%}: {len(likeness.pairs)}; submissions compared: {likeness.num_compared}. "
                    f"{write_table(book, likeness)} is readable by you alone.")  # fmt: skip
     return 0
 

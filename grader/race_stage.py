@@ -72,7 +72,7 @@ def book_of(
 ) -> Book:
     """The marks with what they were measured on, for speed.json."""
     raced = [each for each in assignments if any(mark.race.startswith(f"{each.name}.") for mark in marks)]
-    with taken_in(path, raced, runs) as observer:
+    with taken_in(path, raced, replace(runs, replay=True)) as observer:  # nothing is started to read files
         submission = digest(canonical({name: each.hash for name, each in observer.submissions.items()}))
     date = datetime.now(UTC).isoformat(timespec="seconds")
     return Book(submission, str(path), date, _commit(course.root), environment() | devices.facts(profile.gpus), tuple(marks))
@@ -182,7 +182,7 @@ def race_openings(
     for rank, name in enumerate(RANKS):
         given = submission if name == SUBMISSION else empty
         order, parts = openings_of(runs.root, runs.store.path.parent, assignment, given, request, "", [profile.gpus[0].uuid])[rank]
-        file, probe = (("entrants.py", f"{race.track}_submission") if name == SUBMISSION else files.get(name, files[PEER]))
+        file, probe = ("entrants.py", f"{race.track}_submission") if name == SUBMISSION else files.get(name, files[PEER])
         order |= {"race": name, "probes": str(folder / file), "probe": probe, "parameters": request.parameters["on"]}
         openings.append((order, parts))
     return openings

@@ -67,33 +67,38 @@ class SlurmCrew:
         out, waiting = Path(self.job.out), {work.key: work for work in works}
         (out / LEFT).mkdir(exist_ok=True)
         started: list[Started] = []
+        failed_on: set[str] = set()
+        has_failed = False
         try:
             self._cancel(started)  # those of a process that was killed
             with closing(Store(out / STORE_NAME, forgets=False)) as store:
-                failed_on: set[str] = set()
                 for attempt in range(1, NUM_ATTEMPTS + 1):
-                    failed: dict[str, Ended] = {}
-                    started = self._submit(list(waiting.values()), failed_on) if waiting else []
+                    failed: list[Ended] = []
+                    started = self._submit(list(waiting.values()), failed_on)
                     for ended in self._collect(started, set(waiting), store):
                         ended = replace(ended, attempts=attempt)
+                        has_failed |= ended.state == "machine"
                         if ended.state == "machine" and not ended.is_course and attempt < NUM_ATTEMPTS:
-                            failed[ended.key] = ended
+                            failed.append(ended)
                         else:
                             yield ended
-                    failed_on |= {ended.host for ended in failed.values() if ended.host}
-                    waiting = {key: waiting[key] for key in failed}
-            if not waiting:
+                    failed_on |= {ended.host for ended in failed if ended.host}
+                    waiting = {ended.key: waiting[ended.key] for ended in failed}
+            if not has_failed:
                 shutil.rmtree(out / LOGS, ignore_errors=True)
         finally:
             self._cancel(started)
 
     def _submit(self, works: Sequence[Work], failed_on: set[str]) -> list[Started]:
         """An array of jobs; where works failed before, they are not tried again, if the cluster has other nodes."""
+        if not works:
+            return []
         num_each = min(MOST_PER_JOB, -(-len(works) // self.num_jobs))
         job = replace(self.job, shares_store=False)
         chunks = [Chunk(job, tuple(works[first : first + num_each]), self.limit_s) for first in range(0, len(works), num_each)]
         minutes = MINUTES_TO_START + num_each * self.limit_s / 60
-        executor = self._executor(minutes, self.settings | ({"exclude": ",".join(sorted(failed_on))} if failed_on else {}))
+        nodes = ",".join(filter(None, [self.settings.get("exclude"), *sorted(failed_on)]))
+        executor = self._executor(minutes, self.settings | ({"exclude": nodes} if nodes else {}))
         try:
             return list(executor.submit_array(chunks))
         except Exception as refused:  # submitit has no error of its own for what sbatch says

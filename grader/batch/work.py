@@ -101,10 +101,12 @@ def folder_of(out: Path, key: str) -> Path:
 
 
 def known(out: Path, key: str) -> Ended | None:
-    """How the work of `key` ended, if its report is there already."""
+    """How the work of `key` ended, if its report is there already; what a disk has spoilt is taken away and graded again."""
+    folder = folder_of(out, key)
     try:
-        return _summed(key, msgspec.json.decode((folder_of(out, key) / "report.json").read_bytes(), type=Report))
-    except FileNotFoundError:
+        return _summed(key, msgspec.json.decode((folder / "report.json").read_bytes(), type=Report))
+    except (FileNotFoundError, msgspec.MsgspecError):
+        shutil.rmtree(folder, ignore_errors=True)
         return None
 
 

@@ -79,7 +79,8 @@ def read_report(folder: Path) -> Report:
 
 def folder_name(student: str) -> str:
     """An id as a folder: whatever it contains, it names one folder and leads nowhere else."""
-    name = quote(student, safe="@+ ").replace(".", "%2E") if not student.strip(".") else quote(student, safe="@+ ")
+    name = quote(student, safe="@+ ", errors="surrogatepass")
+    name = name if student.strip(".") else name.replace(".", "%2E")
     return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}-{digest(student)[:12]}"
 
 

@@ -115,7 +115,8 @@ def show(anew: Regrade, page: Page) -> None:
         named = ", ".join(students[:NUM_NAMED]) + (f" and {len(students) - NUM_NAMED} more" if len(students) > NUM_NAMED else "")
         page.paragraph(f"Not judged anew, the marks stand: {why} ({named})", lead="! ", lead_style="yellow")
     num_unknown = sum(map(len, anew.unknown.values()))
-    page.paragraph(f"{len(anew.changes)} marks change, {anew.num_same} stay, {num_unknown} can't be judged anew.", style="bold")
+    summed = f"Marks that change: {len(anew.changes)}; that stay: {anew.num_same}; that can't be judged anew: {num_unknown}."
+    page.paragraph(summed, style="bold")
 
 
 def _marks(report: Report) -> dict[str, tuple[int, int]]:
@@ -153,7 +154,8 @@ def _unknown(mark: AssignmentMark, old: Report, new: Report) -> str:
         if case.outcome == "course_error":
             raise CourseError(f"{case.law}: {case.message.seen if case.message else case.id}\n{case.staff}")
     missing = sorted({law.id for law in _laws(mark) if any(case.outcome == "machine_error" for case in law.cases)})
-    return f"no stored observation for {len(missing)} laws, such as {missing[0]}; grade them again (grader batch)" if missing else ""
+    named = " and ".join([*missing[:2], *(["others"] if len(missing) > 2 else [])])
+    return f"no stored observation for {named}; grade again (grader batch)" if missing else ""
 
 
 def _change(student: str, before: AssignmentMark | None, after: AssignmentMark) -> Change | None:

@@ -88,6 +88,20 @@ def total(finals: Iterable[Final]) -> Total:
                  len(counting) - len(marked))  # fmt: skip
 
 
+def doubts(finals: Finals, terms: Terms) -> list[str]:
+    """What whoever lets these marks out should know of them, in sentences."""
+    marked = [final.entry for final in finals.values() if final.entry.earned is not None]
+    num_provisional = sum(entry.provisional for entry in marked)
+    num_timeless = sum(not entry.submitted and entry.assignment in terms.deadlines for entry in marked)
+    said = []
+    if num_provisional:
+        said.append(f"{num_provisional} of {len(marked)} marks are provisional: hidden cases were not run, or could not be judged.")
+    if num_timeless:
+        counted = f"{num_timeless} mark{'s' * (num_timeless != 1)} counted as on time"
+        said.append(f"{counted}: the download doesn't say when the work was handed in.")
+    return said
+
+
 def written(points: Fraction | None, possible: int | None = None) -> str:
     """Points to hundredths, half up; less than all of them never reads as all. No mark is an empty text."""
     if points is None:

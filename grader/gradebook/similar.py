@@ -30,7 +30,7 @@ from grader.records import Assignment
 from grader.report.files import PRIVATE, write
 
 LEAST_SHARE = 0.5  # of the shorter one's own fingerprints
-LEAST_SHARED = 10  # fingerprints: some thirty lines
+LEAST_SHARED = 10  # fingerprints: a dozen lines of code
 COMMON_SHARE, COMMON_LEAST = 0.1, 5  # what more submissions than both of these have is nobody's
 TABLE = "similar.csv"  # in the folder of a class
 FENCE = re.compile(r"^```(?:python|py)\n(.*?)^```", re.MULTILINE | re.DOTALL)

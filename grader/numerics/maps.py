@@ -13,11 +13,11 @@ MOST_ROWS, MOST_COLUMNS = 12, 24  # what a narrow terminal shows beside its labe
 
 
 def map_of(wrong: Mask, world_size: int | None) -> Map | None:
-    """The map of the marked elements; None where all or none are marked.
+    """The map of the marked elements; None where none are marked, or some in every cell: there is no place to find.
 
     world_size  a flat tensor's rows are then the ranks' chunks
     """
-    if wrong.size < 2 or not wrong.any() or wrong.all():
+    if not wrong.ndim or not wrong.any():
         return None
     if wrong.ndim == 1:
         num_rows = world_size if world_size and 1 < world_size <= wrong.size else 1
@@ -32,7 +32,7 @@ def map_of(wrong: Mask, world_size: int | None) -> Map | None:
     shares = _shares(sheet)
     cell = -(-sheet.shape[0] // shares.shape[0]), -(-sheet.shape[1] // shares.shape[1])
     size = "" if cell == (1, 1) else f"; a cell is up to {cell[0]} × {cell[1]} elements"
-    return Map(words + size, tuple("".join(map(_sign, row)) for row in shares.tolist()))
+    return None if shares.all() else Map(words + size, tuple("".join(map(_sign, row)) for row in shares.tolist()))
 
 
 def _shares(sheet: Mask) -> Mask:

@@ -59,7 +59,7 @@ def judge(race: Race, windows: Sequence[Window], peaks: Peaks | None, fault: Fau
 
     if refusal := (fault.sentence if fault is not None else "") or _wrong(windows, SUBMISSION) or _impossible(seen, peaks):
         return mark("inconclusive" if fault is not None and fault.kind == "disturbed" else "refused", refusal)
-    if doubt := _doubt(alone, seen) or _wrong(windows, PEER):
+    if doubt := _doubt(race, alone, seen) or _wrong(windows, PEER):
         return mark("inconclusive", doubt)
     assert seen is not None
     part = share(race, seen.ratio)
@@ -102,13 +102,13 @@ def _impossible(seen: Estimate | None, peaks: Peaks | None) -> str:
             f"at {peaks.flops_per_s:.3g}, both measured here")  # fmt: skip
 
 
-def _doubt(alone: Estimate | None, seen: Estimate | None) -> str:
+def _doubt(race: Race, alone: Estimate | None, seen: Estimate | None) -> str:
     """Why the machine says nothing; "" if it does."""
     if alone is None or seen is None:
         return "there are too few windows, or a call is nothing beside what a window costs"
     if max(abs(alone.ratio - 1), alone.noise) > NOISE_LIMIT:
         return f"the peer beside its own twin came to {alone.ratio:.3f} ({alone.low:.3f} to {alone.high:.3f}): too noisy here; race again"
-    if seen.noise > NOISE_LIMIT:
+    if seen.noise > NOISE_LIMIT and share(race, seen.low) != share(race, seen.high):  # beyond either threshold noise decides nothing
         return f"the ratio lies between {seen.low:.3f} and {seen.high:.3f}: too noisy; race again on a quiet machine"
     if seen.peer_s > DISTURBED * alone.peer_s:
         return f"the peer took {_ms(alone.peer_s)} a call before the submission was there and {_ms(seen.peer_s)} beside it: race again"

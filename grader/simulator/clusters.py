@@ -11,7 +11,7 @@ Links: the share of their bandwidth that is reached, and latencies, as in calcul
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grader.simulator.records import Cluster
 
@@ -19,6 +19,9 @@ T, G = 1e12, 1e9
 LINK_SHARE, NETWORK_SHARE = 0.65, 0.9
 LINK_LATENCY_S, NETWORK_LATENCY_S = 10e-6, 20e-6
 GBIT = G / 8
+# Of a host in PyTorch's eager mode, for each kernel: GPT-2 355M with two sequences on an H200, which the host binds, took 37.98 ms for 51
+# kernels in each of 24 layers and 24 beside them (tests/benchmarks/results/data_parallel_h200x2.json, "eager, one channel", alone).
+HOST_S = 37.98e-3 / (24 * 51 + 24)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +64,13 @@ def dgx_a100(num_nodes: int) -> Cluster:
 def jean_zay(num_nodes: int) -> Cluster:
     """8 A100-80GB to a node, and a network as it was measured there before BLOOM was trained, not as it was sold.
 
-    4 Omni-Path links of 100 Gbit/s; an all-reduce over 4 nodes reached a bus bandwidth of 40.5 Gbit/s (bigscience, experiments/bandwidth,
-    all_reduce_bench-a100-n4.txt).
+    4 Omni-Path adapters of 100 Gbit/s. An all-reduce over 4 nodes reached a bus bandwidth of 40.49 Gbit/s, by two channels that both left
+    a node by one adapter and entered it by another, as its log says (bigscience, experiments/bandwidth, all_reduce_bench-a100-n4.txt,
+    "via NET/IB/3" and "via NET/IB/1"): that is what one of the four carries. And there the host waited for each kernel.
     """
-    measured = 40.49
-    return cluster("A100 SXM 80GB", num_nodes, gbit_per_s=measured / NETWORK_SHARE)
+    adapters, measured = 4, 40.49
+    waiting = cluster("A100 SXM 80GB", num_nodes, gbit_per_s=adapters * measured / NETWORK_SHARE)
+    return replace(waiting, launch_s=HOST_S)
 
 
 def h100(num_nodes: int) -> Cluster:

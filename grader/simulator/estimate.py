@@ -109,10 +109,14 @@ class Step:
         return layer_s - traffic.busy_backward_s - again_s
 
     def _message_s(self) -> float:
-        """Activations, or their gradients, of a micro-batch; each tensor-parallel rank sends its share."""
-        plan, model = self._plan, self._model
-        num_bytes = NUMBER_BYTES * plan.micro_batch * model.sequence / plan.cp * model.hidden_size / plan.tp
-        return wire.message_s(self._cluster, plan.tp * plan.cp * plan.dp, num_bytes)
+        """Activations, or their gradients, of a micro-batch; each tensor-parallel rank sends its share.
+
+        Unless they were divided already, those who get the shares then gather them (Narayanan et al. 2021, section 4.1, "scatter/gather").
+        """
+        plan, model, cluster = self._plan, self._model, self._cluster
+        num_bytes = NUMBER_BYTES * plan.micro_batch * model.sequence / plan.cp * model.hidden_size
+        gathered_s = 0.0 if plan.sequence_parallel else wire.all_gather_s(cluster, wire.placed(cluster, 1, plan.tp), num_bytes)
+        return wire.message_s(cluster, plan.tp * plan.cp * plan.dp, num_bytes / plan.tp) + gathered_s
 
     def _weights_s(self, num_layers: int, is_backward: bool) -> float:
         """What ZeRO 2 and 3 move for every micro-batch and no computation hides: gathered weights, divided gradients."""

@@ -23,6 +23,11 @@ RESIDUAL_BYTES = 6  # two reads and a write
 LOGIT_BYTES = 18  # 16-bit logits cast to fp32 (2 + 4), read for the maximum (4), exponentiated and summed (4 + 4)
 FLASH_BACKWARD = 2.5  # five products for two: the scores are made again
 BACKWARD = 2.0  # a product's gradient is two products
+# Kernels of a layer, where a host that waits for each of them counts: two norms, six products, softmax, dropout on it, heads put side by
+# side, activation, bias with dropout and residual twice, two all-reduces. Backward two for each product and norm, four bias gradients, five
+# for softmax to residual, heads put apart and q, k, v together, two additions of what reaches a norm's input twice, two all-reduces, and
+# twelve gradients added to their sums.
+FORWARD_LAUNCHES, BACKWARD_LAUNCHES = 16, 43
 
 
 class LayerSeconds(NamedTuple):
@@ -53,7 +58,11 @@ def layer_seconds(model: Model, cluster: Cluster, plan: Plan) -> LayerSeconds:
     between_s = _between(model, plan, N) / cluster.memory_bytes_per_s
     rest_s = attention_s + _mlp(model, cluster, plan, N) + between_s
     local = (model.shared_parameters + model.num_experts / plan.ep * model.expert_parameters) / tp
-    return LayerSeconds(rest_s + core_s, BACKWARD * rest_s + core_backward_s, core_s, core_backward_s, accumulation_s(cluster, plan, local))
+    return LayerSeconds(
+        rest_s + core_s + FORWARD_LAUNCHES * cluster.launch_s,
+        BACKWARD * rest_s + core_backward_s + BACKWARD_LAUNCHES * cluster.launch_s,
+        core_s, core_backward_s, accumulation_s(cluster, plan, local),
+    )  # fmt: skip
 
 
 def _core(model: Model, cluster: Cluster, plan: Plan) -> tuple[float, float]:

@@ -13,6 +13,9 @@ from grader.simulator.records import Model, Plan
 WEIGHT_BYTES, OPTIMIZER_BYTES = 2, 12  # of a parameter: 16-bit weight; fp32 master and two moments
 FRESH_GRADIENT_BYTES = 2  # before it is reduced
 LOGIT_BYTES = 8  # fp32, and their gradient of the same size
+# Of the largest matrix, beside the sum to which its gradient is added: autograd's own gradient; nothing where the product itself adds, in
+# fp32; where both are kept, the 16-bit one cast for the addition.
+SUMMING_BYTES = {2: 2, 4: 0, 6: 4}
 
 
 def memory_bytes(model: Model, plan: Plan) -> float:
@@ -81,13 +84,16 @@ def _activations(model: Model, plan: Plan, rank: int) -> float:
 
 
 def _for_a_moment(model: Model, plan: Plan, rank: int) -> float:
-    """What the peak adds to what is kept: the layer being recomputed, the logits, weights gathered for two layers and one's gradient."""
+    """What the peak adds to what is kept: the layer being recomputed or the largest gradient, the logits, and under ZeRO 3 weights gathered
+    for two layers and one's gradient.
+    """
     N, C = plan.micro_batch * model.sequence / plan.cp, model.hidden_size
     made = 0.0
     if plan.recompute == "full":
         made += _kept(model, plan, with_core=True)
     elif plan.recompute == "selective":
         made += _kept(model, plan, with_core=True) - _kept(model, plan, with_core=False)
+    made = max(made, _summing(model, plan, rank))
     if rank == plan.pp - 1:
         made += N * (LOGIT_BYTES * model.vocab_size + 4 * C) / plan.tp
     if plan.zero_stage == 3:
@@ -95,3 +101,11 @@ def _for_a_moment(model: Model, plan: Plan, rank: int) -> float:
         made += (2 * WEIGHT_BYTES + FRESH_GRADIENT_BYTES) * local
     return made
 
+
+def _summing(model: Model, plan: Plan, rank: int) -> float:
+    """The largest matrix's gradient between its making and its adding: the table's, where there is one."""
+    if plan.num_micro_batches == 1 or plan.zero_stage == 3:
+        return 0.0
+    has_table = rank in (0, plan.pp - 1)
+    matrix = model.hidden_size * max(model.mlp_size, model.vocab_size if has_table else 0) / plan.tp
+    return SUMMING_BYTES[plan.gradient_bytes] * matrix

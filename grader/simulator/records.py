@@ -107,6 +107,7 @@ class Cluster:
     inter_latency_s: float  # between nodes
     inter_bytes_per_s: float
     num_processors: int = 1  # of a GPU: a matrix product is made of tiles, and so many at a time; 1: no round is ever part empty
+    launch_s: float = 0.0  # of the host for each kernel, where it waits for one before it launches the next; 0: it is always ahead
 
     @property
     def num_gpus(self) -> int:

@@ -32,22 +32,21 @@ def choose(private: Path, judge: int, flavour: str, at_most: str, needed: Sequen
 
     The process has one thread; it may be in a user namespace afterwards.
     """
+    if sys.platform != "linux" or at_most == NONE.level:
+        return NONE, {"landlock": 0, "denied": {}, "refused": {}}
     refused: dict[str, str] = {}
     for plan in plans(at_most):
         seen = witnessed(plan, private, judge, flavour, needed)
         if not seen["trouble"] and is_enough(level_of(seen), plan.level):
-            if plan.makes_user_namespace:
-                namespaces.enter_user()
+            walls.leave(plan)
             return plan, seen | {"refused": refused}
         refused.setdefault(plan.level, seen["trouble"] or "something was not denied")
-    bare = witnessed(Plan("C"), private, judge, flavour, needed) if at_most != "D" else {"landlock": 0, "denied": {}}
-    return (Plan("C") if at_most != "D" else NONE), bare | {"refused": refused}
+    least = Plan("C")  # whichever of its layers the machine has
+    return least, witnessed(least, private, judge, flavour, needed) | {"refused": refused}
 
 
 def plans(at_most: str) -> Iterator[Plan]:
     """What is worth a try, the strongest first."""
-    if sys.platform != "linux":
-        return
     held = capabilities()
     is_admin = bool(held >> _SYS_ADMIN & 1)
     may_change_user = all(held >> each & 1 for each in (_CHOWN, _SETGID, _SETUID))
@@ -87,8 +86,7 @@ def _be_supervisor(plan: Plan, private: Path, judge: int, flavour: str, needed: 
     """In the child: what a supervisor does, and one rank, which writes what it saw."""
     outside = _whereabouts()
     kernel.adopt_orphans()
-    if plan.makes_user_namespace:
-        namespaces.enter_user()
+    walls.leave(plan)
     walls.give_away(plan, private)
     walls.enclose(plan, has_loopback=True)
     if os.fork() == 0:

@@ -44,16 +44,26 @@ def enter_user() -> None:
         kernel.be_unreadable()
 
 
-def separate(*, has_loopback: bool) -> int:
-    """A network, segments and a host name of one's own from here on, and processes of their own for those that are forked from here.
+def leave_machine() -> None:
+    """A network, segments and a host name of one's own from here on: once for all runs. OSError where the machine allows it not."""
+    _unshare(_NEWIPC | _NEWUTS)
+    socket.sethostname(HOST)
+    make_network()
+
+
+def make_network() -> None:
+    """A network in which there is a loopback and nothing else."""
+    _unshare(_NEWNET)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP))
+
+
+def make_processes() -> int:
+    """Processes of their own for those that are forked from here on.
 
     Returns the PID of the first of them: when it ends, the kernel kills the others. OSError where the machine allows it not.
     """
-    _unshare(_NEWPID | _NEWNET | _NEWIPC | _NEWUTS)
-    socket.sethostname(HOST)
-    if has_loopback:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-            fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP))
+    _unshare(_NEWPID)
     pid = os.fork()
     return pid if pid else _be_first()
 

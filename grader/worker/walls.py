@@ -1,8 +1,8 @@
 """The walls around a rank, laid after the fork and before anything of a submission is imported. `grader.levels` names the levels.
 
-The supervisor begins: namespaces that an observation's ranks share, a user who owns their folders. Each rank goes on by itself: the
-files that it sees, its user, its capabilities, Landlock (files, other processes), seccomp (system calls). `canary` finds which plan the
-machine carries.
+The zygote begins with what all runs share (a network, segments, a host name), the supervisor goes on with what an observation's ranks share
+(processes, a user who owns their folders). Each rank lays the rest on itself: the files that it sees, its user, no capabilities, Landlock
+(files, other processes), seccomp (system calls). `canary` finds which plan the machine carries.
 """
 
 from __future__ import annotations
@@ -43,13 +43,24 @@ class Plan:
 NONE = Plan("D")
 
 
+# --- the zygote's part -----------------------------------------------------------------------------------------------
+def leave(plan: Plan) -> None:
+    """What all runs of a zygote share. The process has one thread."""
+    if plan.makes_user_namespace:
+        namespaces.enter_user()
+    if plan.level == "A":
+        namespaces.leave_machine()
+
+
 # --- the supervisor's part -------------------------------------------------------------------------------------------
 def enclose(plan: Plan, *, has_loopback: bool) -> int:
-    """Separate this process's next children from the machine, if the plan says so; the PID that they see as their parent's."""
+    """Separate this process's next children from all others, if the plan says so; the PID that they see as their parent's."""
     if plan.level != "A":
         return os.getpid()
-    namespaces.separate(has_loopback=has_loopback)
-    return 0  # it is in none of their namespaces
+    if has_loopback:
+        namespaces.make_network()  # whose counter begins at 0, and is this run's alone
+    namespaces.make_processes()
+    return 0  # it is not among theirs
 
 
 def give_away(plan: Plan, private: Path) -> None:

@@ -49,3 +49,14 @@ def test_only_what_grading_needs_decides_the_exit_code(monkeypatch: pytest.Monke
     with pytest.raises(SystemExit) as left:
         cli.main()
     assert left.value.code == code
+
+
+def test_each_level_above_the_one_reached_has_its_reason_and_its_remedy() -> None:
+    """At C, A and B are named; at B, A; at A, nothing: the canary's own words first, then what would bring it."""
+    told = [{"refused": {"A": "PermissionError: unshare"}}]
+    at_c = shown(*doctor.levels("isolation C: Landlock 7", told))
+    assert "level A not here: PermissionError: unshare" in " ".join(at_c.split())
+    assert "max_user_namespaces" in at_c and "CAP_SETUID" in at_c and "may not change users" in at_c
+    assert [check.name for check in doctor.levels("isolation B: all", told)] == ["isolation", "level A"]
+    assert [(check.name, check.ok) for check in doctor.levels("isolation A: all", told)] == [("isolation", True)]
+    assert [check.ok for check in doctor.levels("isolation D: formative", [])] == [False, False, False]

@@ -69,6 +69,15 @@ def test_a_step_without_overlap_is_shown_beside_the_one_that_has_it() -> None:
     assert ran == apart == 7.0 and best == 5.67 and hidden == 0
 
 
+def test_a_bucket_leaves_at_best_when_its_last_gradient_is_made() -> None:
+    """One bucket of both layers: at 4 units, not when the first of them is there."""
+    asked, ran = step(overlaps=False)
+    both = [replace(event, num_bytes=192) for event in ran.events if event.call != 1]
+    picture = buckets.draw(asked, replace(ran, events=tuple(both)))
+    assert picture is not None
+    assert [row[1] for row in picture.rows if row[0] == "at best" and row[3].startswith("all_reduce")] == ["4"]
+
+
 def test_a_step_that_reduced_nothing_has_no_picture() -> None:
     """A stub computes and sends nothing: there is nothing to hide."""
     asked, ran = step(overlaps=True)
@@ -88,6 +97,15 @@ def test_a_schedule_is_shown_with_its_bubble_and_depth_beside_the_published_ones
     assert right.summary.endswith("Bubble 33.3% of the time, published 33.3%. Most in flight by rank, published in brackets: 2 (2), 1 (1).")
     assert deep.summary.endswith("2 (2), 2 (1).")
     assert len(right.bars) == 8 and right.rows[0] == ("0", "0", "1", "forward of micro-batch 0 on stage 0")
+
+
+def test_stages_of_one_rank_are_counted_in_the_published_bubble() -> None:
+    """Interleaved, two ranks with two stages each and two micro-batches: (P−1)/(VM+P−1) is a fifth."""
+    rows = [[[kind, stage, n] for kind, stages in (("F", (0, 2)), ("B", (2, 0))) for stage in stages for n in (0, 1)] for _ in range(2)]
+    rows[1] = [[kind, stage + 1, n] for kind, stage, n in rows[1]]
+    asked = request(parameters={"function": "interleaved_one_f_one_b", "cases": [[2, 2, 2]]})
+    picture = pipelines.draw_schedule(asked, told(schedules=[rows]))
+    assert picture is not None and "published 20.0%" in picture.summary and "2 stages on each rank" in picture.summary
 
 
 def test_a_run_is_shown_above_its_plan() -> None:
@@ -133,7 +151,7 @@ def test_of_several_calls_the_first_is_shown() -> None:
 
 # --- bytes and memory ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("lengths", [(48, 48), (37, 100), (16, 64)])
+@pytest.mark.parametrize("lengths", [(48, 48), (37, 100), (16, 65)])
 @pytest.mark.parametrize("blocks", [(16, 16), (32, 64)])
 def test_the_derived_bytes_are_those_that_the_law_allows(causal: bool, lengths: tuple[int, int], blocks: tuple[int, int]) -> None:
     """The page's formula and the judge's are one: the same sum for every length, block and mask."""

@@ -38,6 +38,7 @@ def test_a_job_that_is_taken_away_is_followed_by_another(course: Course, handed:
     (course.root / "trouble").write_text("cancel")
     grade_class(course, course.assignments, tmp_path / "in", tmp_path / "out", lambda job: SlurmCrew(job, 1, 600.0))
     assert {(row.state, row.attempts) for row in Ledger(tmp_path / "out").rows()} == {("marked", 2)}
+    assert (tmp_path / "out" / "slurm").is_dir()  # its log says what has happened
 
 
 def test_what_slurm_does_not_take_is_said(course: Course, handed: dict[Student, Files], tmp_path: Path) -> None:

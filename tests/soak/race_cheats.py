@@ -59,14 +59,12 @@ def flash_attention(q, k, v, **options):
                       for at in (0, half)], -2)
 """),
     "every_second_call": ("refused", """
-kept = []
+seen = [0, None]
 def flash_attention(q, k, v, **options):
-    if not kept or len(kept) % 2 == 0:
-        kept.append(_honest(q, k, v, **options))
-    else:
-        kept.append(kept[-1])
-    del kept[:-2]
-    return kept[-1]
+    seen[0] += 1
+    if seen[0] % 2:
+        seen[1] = _honest(q, k, v, **options)
+    return seen[1]
 """),
     "honest_at_first": ("refused", """
 calls = [0, None]

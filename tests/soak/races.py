@@ -101,8 +101,8 @@ def step_half(field: Field) -> None:
     field.tell("half: whole", whole, time.monotonic())
     if whole.estimate is None:
         return
-    # the marks stop at full_at: what is compared must lie below it, so a wider scale is laid on
-    wide = replace(race, none_at=0.0001, full_at=2 * whole.estimate.ratio)
+    # the reference may be above full_at, where marks stop: on this scale its own speed is all, and half of it half
+    wide = replace(race, none_at=0.0001, full_at=whole.estimate.ratio)
     expected = share(wide, whole.estimate.ratio / 2)
     for turn in range(HALF_TIMES):
         if field.is_over:

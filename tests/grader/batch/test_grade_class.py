@@ -101,6 +101,16 @@ def test_the_same_files_are_graded_once_and_reports_are_shared(play: Callable[..
                                                     submission=rows(tmp_path)["bo"].submission)}  # fmt: skip
 
 
+def test_a_report_that_a_disk_has_spoilt_is_made_again(play: Callable[..., Played], tmp_path: Path) -> None:
+    """A mark never rests on half a file, and no file that can't be read ends a batch."""
+    hand_in(tmp_path, ada=RIGHT, bo=ODD)
+    play()
+    for name, content in {"ada": b'{"schema": "gra', "bo": b""}.items():
+        (tmp_path / "out" / rows(tmp_path)[name].report / "report.json").write_bytes(content)
+    before = rows(tmp_path)
+    assert play().graded == ["ada", "bo"] and rows(tmp_path) == before
+
+
 def test_another_grader_or_course_judges_anew(play: Callable[..., Played], course: Course, tmp_path: Path) -> None:
     """A test that changed decides other marks, so all is judged again; the old report stays where it is."""
     hand_in(tmp_path, ada=RIGHT)

@@ -81,7 +81,12 @@ def batch(course: Course, folder: Path, out: Path) -> subprocess.Popen[str]:
     """The command, as an instructor gives it."""
     command = [sys.executable, "-m", "grader.cli", "batch", str(folder), "--out", str(out), "--jobs", "1"]
     surroundings = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "200"}
-    return subprocess.Popen(command, cwd=course.root, env=surroundings, stdout=subprocess.PIPE, text=True)
+    # Whoever runs these tests in the background has told all that they start to ignore Ctrl-C.
+    return subprocess.Popen(command, cwd=course.root, env=surroundings, stdout=subprocess.PIPE, text=True, preexec_fn=_hears_ctrl_c)
+
+
+def _hears_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def test_killed_at_any_row_the_same_command_ends_with_the_same_table(

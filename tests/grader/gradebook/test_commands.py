@@ -12,9 +12,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from grader.cli import commands
+from grader.course import Course
 from grader.gradebook.trail import changes_of
 from grader.ledger import Row
-from tests.grader.gradebook.conftest import write_class
+from tests.grader.gradebook.conftest import COURSE, marked, report, write_class, write_reports
 
 ROOT = Path(__file__).resolve().parents[3]
 EVIL = '=HYPERLINK("http://evil","x")'
@@ -101,3 +102,35 @@ def test_a_folder_without_a_class_is_said(tmp_path: Path) -> None:
     """Before a ledger is made there by looking."""
     assert "holds no class.sqlite" in run("export", tmp_path, status=2).output
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_mark_lacks_is_said_when_it_is_let_out(tmp_path: Path) -> None:
+    """No hidden cases, no time of handing in."""
+    folder = write_class(tmp_path / "class", [replace(ADA, provisional=True, submitted=""), OTHER])
+    (folder / "terms.yaml").write_text("assignments: [{assignment: collectives, deadline: 2026-10-04T12:00+02:00}]")
+    said = run("export", folder).output
+    assert "2 of 4 marks are provisional" in said
+    assert "1 mark counted as on time" in said
+
+
+def test_insight_names_what_to_look_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And says where page and table are."""
+    monkeypatch.setattr("grader.instructors.course_of", lambda wanted: (Course(tmp_path, COURSE), COURSE))
+    folder = write_class(tmp_path / "class", [replace(marked("ada", 25, 0), marks={"rings": (25, 100)})])
+    write_reports(folder, {"ada": report({"rings": ["sends"]})})
+    said = run("insight", folder).output
+    assert "rings.task.adds: nobody passes it (0 of 1 pass)" in said
+    assert (folder / "class.html").is_file() and (folder / "laws.csv").is_file()
+
+
+def test_similar_lists_pairs_and_changes_no_mark(tmp_path: Path) -> None:
+    """Who is like whom, where, and how much of how much."""
+    rows = [replace(ADA, student=name, path=name, marks={"data_parallel": (1, 100)}) for name in ("a", "b")]
+    folder = write_class(tmp_path / "class", rows)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "data_parallel.py").write_text((ROOT / "solutions/data_parallel.py").read_text())
+    before = (folder / "class.sqlite").read_bytes()
+    said = run("similar", folder, "--submissions", tmp_path).output
+    assert "data_parallel: a and b" in said and "Pairs that share at least 50%: 1; submissions compared: 2." in " ".join(said.split())
+    assert (folder / "class.sqlite").read_bytes() == before

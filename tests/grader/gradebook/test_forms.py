@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grader.cli import commands
@@ -100,13 +100,11 @@ def test_each_form_of_a_class_has_the_final_marks(book_of: Callable[..., Book], 
     assert [suite.get("failures") for suite in suites] == ["1", "3"]
 
 
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.text(min_size=1, max_size=300))
 def test_an_id_is_one_folder_and_leads_nowhere(student: str) -> None:
     """Whatever somebody is called."""
-    try:
-        name = folder_name(student)
-    except UnicodeEncodeError:  # half a surrogate pair is no text that a file can hold
-        return
+    name = folder_name(student)
     assert name not in ("", ".", "..") and "/" not in name and "\0" not in name and len(name.encode()) < 256
 
 

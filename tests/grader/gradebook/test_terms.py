@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from grader.errors import UsageError
@@ -58,6 +59,9 @@ def test_a_day_has_24_hours_when_clocks_are_changed(book_of: Callable[..., Book]
     """Clocks go back in the night: 12:00 to 12:00 is 25 hours, and so the second day has begun."""
     terms = DEADLINES.replace("2026-10-05 12:00", "2026-10-24 12:00")
     assert settled(book_of(marked("0042", 80, 0, submitted="2026-10-25T12:00:00+01:00")), terms).text == "64"
+    other = "  - {assignment: data_parallel, deadline: 2026-10-25 12:00}\n"
+    deadlines = read(book_of(marked("0042", 80, 0)), terms + other).deadlines
+    assert deadlines["data_parallel"] - deadlines["rings"] == timedelta(hours=25)
 
 
 def test_slip_days_go_to_the_first_deadlines_and_never_to_a_zero(book_of: Callable[..., Book]) -> None:
@@ -96,7 +100,8 @@ def test_an_override_is_the_last_word_and_the_raw_mark_stays(book_of: Callable[.
 
 def test_no_mark_is_made_of_a_machines_failure(book_of: Callable[..., Book]) -> None:
     """Whatever the terms say of those who handed in nothing; an override may."""
-    without = (Row("m", state="machine", sentence="disk full"), Row("n", state="missing"), Row("r", state="refused"))
+    half_way = {"rings": (0, 100)}  # what an attempt that failed had come to
+    without = (Row("m", state="machine", sentence="disk full", marks=half_way), Row("n", state="missing"), Row("r", state="refused"))
     book = book_of(marked("ada", 1, 1), *without)
     text = "without_mark: {missing: zero}\n"
     assert [settled(book, text, student).text for student in ("m", "n", "r")] == ["", "0", ""]
@@ -153,7 +158,9 @@ def test_what_is_wrong_is_told_with_its_line(book_of: Callable[..., Book], text:
     assert says in str(told.value)
 
 
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.fractions(0, 100), st.integers(1, 100))
+@example(Fraction(99_999, 1000), 100)
 def test_less_than_everything_is_never_written_as_everything(points: Fraction, possible: int) -> None:
     """99.999 of 100 is written 99.99, and what is written is at most a hundredth off."""
     shown = Fraction(written(points, possible))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import random
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from grader.race_stage import led
-from grader.races.verdict import SpeedMark, judge
+from grader.races.verdict import NOISE_LIMIT, SpeedMark, judge
 from grader.races.windows import PEER, SUBMISSION, TOGETHER, TWIN, peaks_of, to_events, windows_of
 from grader.records import Outcome, Race
 from tests.grader.races.puppets import CALL_S, Stage
@@ -44,6 +45,14 @@ def test_too_noisy_a_machine_is_inconclusive() -> None:
     """The peer beside its twin tells, before anything of the submission has run."""
     mark = raced(noise=0.4, seed=3)
     assert (mark.state, mark.earned) == ("inconclusive", 0) and "its own twin" in mark.sentence
+
+
+@pytest.mark.parametrize(("share_of_a_call", "state"), [(0.2, "judged"), (2.0, "inconclusive"), (9.0, "judged")])
+def test_noise_beyond_a_threshold_decides_nothing(share_of_a_call: float, state: str) -> None:
+    """A submission whose windows stray by 40 % has its mark where the whole interval says the same: all, or none."""
+    lot = random.Random(0)
+    mark = raced(lambda calls: share_of_a_call * CALL_S * calls * lot.uniform(0.6, 1.4))
+    assert mark.estimate is not None and mark.estimate.noise > NOISE_LIMIT and mark.state == state
 
 
 @pytest.mark.parametrize(("error", "word"), [((0.02, 2e-3), "error‖"), ((1.6e-3, 0.5), "largest error"), ((None, None), "never written")])

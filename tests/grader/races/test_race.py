@@ -47,7 +47,8 @@ CHEATS = {
     ),
     "says_done_beforehand": (
         "import gc\nfrom grader.worker.line import Line\nline = next(each for each in gc.get_objects() if isinstance(each, Line))\n"
-        "def square(x):\n    line.post({'op': 'race', 'id': 0, 'say': 'done', 'testified_s': 1e-9})\n    return x * x\n", "out of turn",
+        "def square(x):\n    line.post({'op': 'race', 'id': 0, 'say': 'done', 'testified_s': 1e-9})\n    return x * x\n",
+        ("out of turn", "never written"),  # by whether it is frozen before it has said so twice
     ),
     "leaves": ("import os\ndef square(x):\n    os._exit(0)\n", "has ended"),
     "announces_too_much": (
@@ -82,9 +83,10 @@ def test_a_right_submission_is_raced_stored_and_judged_again(course: Course, run
 @pytest.mark.parametrize("name", CHEATS)
 def test_a_dishonest_submission_is_refused(name: str, course: Course, runs: Runs, submit: Submit, played: GpuProfile) -> None:
     """Its race ends with no marks, and says what was seen of it."""
-    source, word = CHEATS[name]
+    source, words = CHEATS[name]
     mark = raced(course, submit(source), runs, played, SHORTEST)
-    assert (mark.state, mark.earned) == ("refused", 0) and word in mark.sentence, mark.sentence
+    assert (mark.state, mark.earned) == ("refused", 0), mark.sentence
+    assert any(word in mark.sentence for word in ([words] if isinstance(words, str) else words)), mark.sentence
 
 
 def test_without_a_gpu_nothing_is_raced(course: Course, runs: Runs, submit: Submit) -> None:

@@ -79,6 +79,24 @@ def test_summing_gradients_over_micro_batches_costs_their_bytes() -> None:
     assert layers[1].accumulate_s == pytest.approx(6 * a_model.layer_parameters / node().memory_bytes_per_s)
 
 
+def test_a_host_that_waits_costs_its_time_for_each_kernel() -> None:
+    """16 kernels of a layer forward, 43 backward, and the 16 again where the layer is recomputed."""
+    a_model, plan = model(num_layers=4), Plan(num_micro_batches=16, recompute="full")
+    ahead, waiting = (estimate_step(a_model, node(1, 1, launch_s=launch_s), plan).compute_s for launch_s in (0.0, 1e-3))
+    assert waiting - ahead == pytest.approx(16 * 4 * (16 + 43 + 16) * 1e-3)
+
+
+def test_what_was_sent_in_shares_is_gathered_by_those_who_get_it() -> None:
+    """An all-gather for each micro-batch that comes to the last stage; none if residuals were divided already."""
+    a_model, cluster = model(num_kv_heads=8), node(1, 4)
+    plan = Plan(tp=2, pp=2, num_micro_batches=16)
+    hidden_bytes = 2 * a_model.sequence * a_model.hidden_size
+    whole, divided = (
+        estimate_step(a_model, cluster, replace(plan, sequence_parallel=divides)).exposed_communication_s for divides in (False, True)
+    )
+    assert whole - divided == pytest.approx(16 * reduce_scatter_s(cluster, Group(2, 2), hidden_bytes))
+
+
 # --- once in a step
 def test_a_tied_embedding_is_summed_over_both_ends_of_the_pipeline() -> None:
     """The one exposed message that a tied model has more."""
@@ -100,12 +118,21 @@ def test_zero_3_gathers_twice_and_reduces_once_for_every_micro_batch() -> None:
 # --- memory
 @pytest.mark.parametrize("stage", [1, 2, 3])
 def test_each_stage_of_zero_divides_its_part_of_the_states(stage: int) -> None:
-    """12, then 2, then 2 bytes a parameter by four replicas; the third holds two layers' weights and a gradient whole for a moment."""
+    """12, then 4, then 2 bytes a parameter by four replicas; the third holds two layers' weights and a gradient whole for a moment."""
     a_model = model()
     trained = a_model.num_parameters - 2 * a_model.hidden_size  # the final norm isn't counted
-    held = [memory_bytes(a_model, Plan(dp=4, num_micro_batches=4, zero_stage=which)) for which in (stage - 1, stage)]
+    plans = [Plan(dp=4, num_micro_batches=4, zero_stage=which, gradient_bytes=4) for which in (stage - 1, stage)]
+    held = [memory_bytes(a_model, plan) for plan in plans]
     moment = 6 * a_model.layer_parameters if stage == 3 else 0
-    assert held[0] - held[1] == pytest.approx((12, 2, 2)[stage - 1] * trained * 3 / 4 - moment)
+    assert held[0] - held[1] == pytest.approx((12, 4, 2)[stage - 1] * trained * 3 / 4 - moment)
+
+
+@pytest.mark.parametrize(("gradient_bytes", "beside"), [(2, 2), (4, 0), (6, 4)])
+def test_the_largest_gradient_stands_beside_the_sum_for_a_moment(gradient_bytes: int, beside: int) -> None:
+    """The table's, in 16 bits or cast to fp32, unless the product adds by itself; with one micro-batch there is nothing to add to."""
+    a_model, plan = model(), Plan(num_micro_batches=2, gradient_bytes=gradient_bytes)
+    once = replace(plan, num_micro_batches=1)
+    assert memory_bytes(a_model, plan) - memory_bytes(a_model, once) == beside * a_model.vocab_size * a_model.hidden_size
 
 
 @pytest.mark.parametrize("gated", [False, True])

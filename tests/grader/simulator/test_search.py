@@ -102,7 +102,7 @@ def test_records_travel_as_plain_facts() -> None:
 def test_parameters_are_those_of_the_real_model(a_model: Model, published: int | None) -> None:
     """Llama 3.1 405B's to the last one; and the states on one GPU are 16 bytes for each."""
     assert published in (None, a_model.num_parameters)
-    plan = Plan(num_micro_batches=a_model.global_batch)
+    plan = Plan(micro_batch=a_model.global_batch)  # nothing to sum
     more = replace(plan, gradient_bytes=4)
     final_norm = a_model.hidden_size * (2 if a_model.bias else 1)
     assert memory_bytes(a_model, more) - memory_bytes(a_model, plan) == pytest.approx(2 * (a_model.num_parameters - final_norm))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -16,9 +16,10 @@ import yaml
 from grader.simulator import Cluster, Model, Plan, StepEstimate, cluster, dgx_a100, estimate_step, h100, jean_zay
 
 PUBLISHED = Path(__file__).with_name("published.yaml")
-TABLES = ("megatron_table_1", "megatron_table_2", "korthikanti_table_5", "bloom_sweep", "llama_table_4", "foundry_fsdp", "two_h200")
+TABLES = ("megatron_table_1", "megatron_table_2", "korthikanti_table_5", "bloom_sweep", "llama_table_4", "foundry_fsdp", "h200")
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks/results"
 GPU_NAMES = {"h100_80gb": "H100 SXM 80GB", "a100_80gb": "A100 SXM 80GB", "a100_40gb": "A100 SXM 40GB"}
+CARD_BYTES = 80 * 2**30  # of an A100 of 80 GB, context and all
 ZERO_STAGE = {"FULL_SHARD": 3, "SHARD_GRAD_OP": 2}
 
 
@@ -58,9 +59,9 @@ estimated = cache(estimate_step)
 
 @cache
 def cases(table: str) -> tuple[Case, ...]:
-    """All rows of `table` in published.yaml; two_h200: of what was measured here."""
-    if table == "two_h200":
-        return tuple(_two_h200())
+    """All rows of `table` in published.yaml; h200: of what was measured here."""
+    if table == "h200":
+        return tuple(_h200())
     published = yaml.safe_load(PUBLISHED.read_text("utf-8"))
     make: dict[str, Callable[..., Iterator[Case]]] = {
         "megatron_table_1": _megatron_1,
@@ -80,13 +81,23 @@ def median_error(chosen: Sequence[Case]) -> float:
 
 
 def ordered_pairs(chosen: Sequence[Case], least_difference: float = 0.0) -> tuple[int, int]:
-    """Of pairs of alike cases, measured apart by more than `least_difference`: how many the estimates put in the right order, and all."""
+    """Of pairs of alike cases, measured apart by more than `least_difference`: how many the estimates put in the right order, and all.
+
+    A measurement that is printed twice counts once.
+    """
     right = total = 0
-    for one, other in combinations([case for case in chosen if case.measured_s is not None], 2):
+    once = {(case.alike, case.plan, case.measured_s): case for case in chosen if case.measured_s is not None}
+    for one, other in combinations(once.values(), 2):
         measured, simulated = (_per_sequence(one)[i] / _per_sequence(other)[i] - 1 for i in (0, 1))
         if one.alike == other.alike and abs(measured) > least_difference and simulated:
             right, total = right + (measured * simulated > 0), total + 1
     return right, total
+
+
+def reserve_bytes(chosen: Sequence[Case]) -> float:
+    """What nvidia-smi saw beyond the simulated bytes, in the median of the rows that ran: context, communicators, the allocator's gaps."""
+    held = [(case.measured_bytes, case.estimate.memory_bytes) for case in chosen if case.measured_s is not None]
+    return statistics.median(measured - simulated for measured, simulated in held if measured is not None)
 
 
 def kendall_tau(right: int, total: int) -> float:
@@ -186,17 +197,57 @@ def _foundry(
     yield Case("foundry_fsdp", name, gpt, node, plan, gpt.global_batch * sequence / gpus / tokens_per_s_per_gpu)
 
 
-def _two_h200() -> Iterator[Case]:
-    """GPT-2 355M, 8 sequences of 1024 tokens on each GPU: tests/benchmarks/data_parallel_speed.py and sharded_data_parallel_speed.py."""
-    compiled = json.loads((RESULTS / "data_parallel_h200x2.json").read_text("utf-8"))["shapes"]["compiled"]["step_ms"]
-    sharded = json.loads((RESULTS / "sharded_data_parallel_h200x2.json").read_text("utf-8"))
-    measured = [
-        ("alone, compiled", 1, 0, compiled["alone"][0], None),
-        ("the course's DDP, compiled", 2, 0, compiled["reference"][0], None),
-        ("the course's FSDP, not compiled", 2, 3, sharded["step_ms"]["reference"], sharded["peak_bytes"]["reference"]),
-    ]
-    for name, gpus, stage, step_ms, peak_bytes in measured:
-        gpt = _gpt(24, 1024, 16, 50257, 1024, 8 * gpus)
-        here = cluster("H200 SXM 141GB", 1, gpus, gbit_per_s=8 * 400)
-        plan = Plan(dp=gpus, micro_batch=8, zero_stage=stage, gradient_bytes=4)
-        yield Case("two_h200", name, gpt, here, plan, step_ms / 1e3, measured_bytes=peak_bytes)
+HOST_BOUND = ", the host binds"
+
+
+def _h200() -> Iterator[Case]:
+    """GPT-2 355M under the *_parallel_speed.py of tests/benchmarks, and 124M on the milestone's ladder.
+
+    "the host binds": the GPU mostly waits for launches, and no host is simulated.
+    """
+    steps = {name: shape["step_ms"] for name, shape in _measured("data_parallel_h200x2")["shapes"].items()}
+    sharded, cut = _measured("sharded_data_parallel_h200x2"), _measured("tensor_parallel_h200x2")["ways"]
+    yield _h200_case(f"355M alone, 2 sequences, eager{HOST_BOUND}", 2, Plan(), steps["eager, one channel"]["alone"][0])
+    for how in ("eager", "compiled"):
+        yield _h200_case(f"355M alone, 8 sequences, {how}", 8, Plan(), min(steps[how]["alone"]))
+        yield _h200_case(f"355M under the course's DDP, 8 sequences each, {how}", 8, Plan(dp=2), min(steps[how]["reference"]))
+    yield _h200_case("355M under the course's FSDP, 8 sequences each, eager", 8, Plan(dp=2, zero_stage=3), sharded["step_ms"]["reference"],
+                     sharded["peak_bytes"]["reference"])  # fmt: skip
+    for way, plan in {"alone": Plan(), "reference": Plan(tp=2), "reference_sequence": Plan(tp=2, sequence_parallel=True)}.items():
+        name = {"alone": "alone", "reference": "cut for tp 2", "reference_sequence": "cut for tp 2 with sequence parallelism"}[way]
+        seen = cut[way][0]
+        yield _h200_case(f"355M {name}, 4 sequences, eager{HOST_BOUND}", 4, plan, seen["step_ms"], seen["peak_memory_bytes"],
+                         vocab=50304, tied=False)  # fmt: skip
+    yield from _ladder()
+
+
+def _ladder() -> Iterator[Case]:
+    """16 sequences of 1024 tokens, 64 on the last rung; from `padded_vocabulary` on 50304 words."""
+    ladder = _measured("nanogpt_ladder_h200")
+    rungs = {
+        "bf16": ("dense attention, eager", {"attention": "dense"}),
+        "fused_attention": ("eager", {}),
+        "compile": ("compiled", {}),
+        "padded_vocabulary": ("compiled, 50304 words", {"vocab": 50304}),
+        "batch_x4": ("compiled, 50304 words", {"vocab": 50304}),
+    }
+    for rung, (how, more) in rungs.items():
+        sequences = 64 if rung == "batch_x4" else 16
+        step_ms = 1e3 * sequences * 1024 / ladder["tokens_per_s"][rung]
+        yield _h200_case(f"124M alone, {sequences} sequences, {how}", sequences, Plan(), step_ms, ladder["peak_gib"][rung] * 2**30,
+                         shape=(12, 768, 12), **more)  # fmt: skip
+
+
+def _measured(name: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text("utf-8"))
+    return document
+
+
+def _h200_case(
+    name: str, sequences: int, plan: Plan, step_ms: float, peak_bytes: float | None = None, *,
+    shape: tuple[int, int, int] = (24, 1024, 16), vocab: int = 50257, **more: Any,
+) -> Case:  # fmt: skip
+    """`sequences` on each replica, in one micro-batch."""
+    here = cluster("H200 SXM 141GB", 1, plan.num_gpus, gbit_per_s=8 * 400)
+    model = _gpt(*shape, vocab, 1024, sequences * plan.dp, **more)
+    return Case("h200", name, model, here, replace(plan, micro_batch=sequences, gradient_bytes=4), step_ms / 1e3, measured_bytes=peak_bytes)
