@@ -1,6 +1,6 @@
 # One command for a student: make grade. All the others: make help.
 .DEFAULT_GOAL := help
-.PHONY: help setup grade gpu race watch hint test check selfcheck starter mutants exploits soak classoak slurm gpusoak sanitize pages bench report data release upgrade site FORCE
+.PHONY: help setup grade gpu race watch laws hint test check selfcheck starter mutants exploits soak classoak slurm gpusoak sanitize pages bench report data release upgrade site FORCE
 
 # Given on the command line only: a variable K or OUT of the shell is somebody else's.
 A          =
@@ -57,6 +57,9 @@ race: $(STAMP) ## race SUBMISSION beside torch's kernels on this machine's GPU: 
 
 watch: $(STAMP) ## grade again whenever a file is saved; what failed last comes first
 	@$(PY) -m grader.cli watch $(CHOICE) --submission "$(SUBMISSION)" --out "$(OUT)" $(ONLY)
+
+laws: $(STAMP) ## the laws of A by their ids, for K and LAW; no hints
+	@$(PY) -m grader.cli laws $(CHOICE)
 
 hint: $(STAMP) ## a nudge towards LAW; MORE=1 the concept, MORE=2 nearly the answer
 	@$(PY) -m grader.cli hint "$(LAW)" $(if $(filter 1,$(MORE)),-m,$(if $(filter 2,$(MORE)),-mm)) --out "$(OUT)"

@@ -42,7 +42,7 @@ def commands() -> None:
     """Grade submissions to the course, and prove that the course itself is right."""
 
 
-TEACHING, RACING = (feedback.watch, feedback.hint, feedback.trace, feedback.site), (racing.race, racing.leaderboard)
+TEACHING, RACING = (feedback.watch, feedback.laws, feedback.hint, feedback.trace, feedback.site), (racing.race, racing.leaderboard)
 for command in (*TEACHING, *RACING, many.batch, *instructors.COMMANDS):
     commands.add_command(command)
 

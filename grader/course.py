@@ -40,6 +40,7 @@ class _LawText(msgspec.Struct, forbid_unknown_fields=True):
     points: Positive
     evidence: Evidence
     needs: list[Need] = []
+    hints: list[Sentence] = []
 
 
 class _TaskText(msgspec.Struct, forbid_unknown_fields=True):
@@ -204,7 +205,8 @@ def _laws(assignment: str, task: _TaskText) -> tuple[Law, ...]:
         return f"{assignment}.{need}" if "." in need else f"{assignment}.{task.id}.{need}"
 
     return tuple(
-        Law(f"{assignment}.{task.id}.{law.id}", law.claim, law.points, law.evidence, tuple(map(full, law.needs))) for law in task.laws
+        Law(f"{assignment}.{task.id}.{law.id}", law.claim, law.points, law.evidence, tuple(map(full, law.needs)), tuple(law.hints))
+        for law in task.laws
     )
 
 

@@ -20,7 +20,7 @@ from grader.frames import Bytes
 from grader.observe.live import openings_of
 from grader.ranks.launch import Launch
 from grader.ranks.zygote import ROOT, Zygote
-from grader.records import Json, Limits, Request, Submission
+from grader.records import Json, Limits, Request, Submission, make_grade
 from grader.store import Store
 from grader.wire.broker import Broker
 from grader.wire.endpoint import Endpoint
@@ -70,7 +70,7 @@ def debug(course: Course, out: Path, key: str, origin: Path | None, rank: int = 
         mine.close()
         patient = replace(request, limits=Limits(cpu_s=NEVER_S, wall_s=NEVER_S, idle_s=NEVER_S, grace_s=NEVER_S))
         openings = openings_of(course.root, out, assignment, submission, patient, "", gpus[: request.world_size])
-        _be_the_judge(patient, openings, rank, its, me)
+        _be_the_judge(patient, openings, rank, its, me, make_grade(assignment.name, str(origin)))
     its.close()
     print(
         f"You are rank {rank} of {request.world_size}: {request.probe}({_words(request)}). The others run beside you; nothing is judged.",
@@ -93,8 +93,8 @@ def _words(request: Request) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in request.parameters.items())
 
 
-def _be_the_judge(request: Request, openings: list[tuple[Json, list[Bytes]]], rank: int, line: socket.socket, you: int) -> None:
-    """In the child: the other ranks, and the network for all of them; ends when the terminal's rank ends."""
+def _be_the_judge(request: Request, openings: list[tuple[Json, list[Bytes]]], rank: int, line: socket.socket, you: int, again: str) -> None:
+    """In the child: the other ranks, and the network for all of them; ends when the terminal's rank ends. `again`: what grades."""
     status = 1
     try:
         os.setsid()  # Ctrl-C is yours alone
@@ -110,7 +110,8 @@ def _be_the_judge(request: Request, openings: list[tuple[Json, list[Bytes]]], ra
             for other in outcome.ranks:
                 if other.log.strip():
                     print(f"--- rank {other.rank} printed\n{other.log.rstrip()}", file=sys.stderr)
-            print(f"--- {outcome.fault.sentence}" if outcome.fault else "--- every rank answered", file=sys.stderr)
+            answered = f"every rank answered; whether the answers have the right form and values, only grading says: {again}"
+            print(f"--- {outcome.fault.sentence if outcome.fault else answered}", file=sys.stderr)
             status = 0
         finally:
             if zygote:

@@ -1,4 +1,4 @@
-"""Commands that teach rather than mark: grading again on save, hints one at a time, a run as a trace."""
+"""Commands that teach rather than mark: grading again on save, laws by their ids, hints one at a time, a run as a trace."""
 
 from __future__ import annotations
 
@@ -22,6 +22,17 @@ def watch(wanted: tuple[str, ...], submission: Path, out: Path, keyword: str | N
 
     course, assignments = course_of(wanted)
     return keep_watching(course, submission, assignments, page_of(), out=out, keyword=keyword, show=show)
+
+
+@click.command()
+@ASSIGNMENT
+@with_blame
+def laws(wanted: tuple[str, ...]) -> int:
+    """Every law's id, claim, points and evidence; no hints."""
+    from grader.report.laws import list_laws
+
+    list_laws(course_of(wanted)[1], page_of())
+    return 0
 
 
 @click.command()

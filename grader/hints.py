@@ -1,4 +1,4 @@
-"""Hints in tiers: a nudge, the concept with the handout's section, nearly the answer. One is told at a time."""
+"""Hints in tiers: a nudge, the concept with the handout's section, nearly the answer. One is told at a time, of a law or of its task."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from grader.course import Course
 from grader.errors import MachineError, UsageError
-from grader.records import Assignment, Task
+from grader.records import Assignment, Law, Task
 from grader.report.page import Page
 
 RECORD = "hints.jsonl"  # in the run folder: a line for each hint that was told
@@ -17,30 +17,36 @@ SOURCE_INDENT = 8
 
 
 def tell(course: Course, wanted: str, more: int, page: Page, out: Path) -> None:
-    """Print hint number `more` (from 0) of the task that `wanted` names, and how to get the next; keep a record where the course wants one.
+    """Print hint number `more` (from 0) of what `wanted` names, and how to get the next; keep a record where the course wants one.
 
-    wanted  a law's id as a failure shows it, or a task's
+    wanted  a law's id as a failure shows it, or a task's; a law without hints of its own has its task's
     Raises UsageError for a name that the course has not, or for more hints than there are.
     """
-    assignment, task = _task(course, wanted)
-    if more >= len(task.hints):
-        raise UsageError(f"{task.id} has {len(task.hints)} hints, and you have asked for number {more + 1}.")
+    assignment, task, law = _named(course, wanted)
+    of = law if law is not None and law.hints else task
+    if more >= len(of.hints):
+        raise UsageError(f"{of.id} has {len(of.hints)} hints, and you have asked for number {more + 1}.")
     if assignment.records_hints:
-        _record(out, task, more)
-    page.paragraph(f"{task.title}, hint {more + 1} of {len(task.hints)}", style="bold")
-    page.paragraph(task.hints[more], indent=2)
+        _record(out, task, of, more)
+    about = task.title if of is task else f"{task.title}, {of.id.rpartition('.')[2]}"
+    page.paragraph(f"{about}: hint {more + 1} of {len(of.hints)}", style="bold")
+    if law is not None and of is task:
+        page.paragraph("This hint is for the whole task; the law has none of its own.", indent=2, style="dim")
+    page.paragraph(of.hints[more], indent=2)
     page.command(f"assignments/{assignment.name}/handout.md", lead="  read", indent=SOURCE_INDENT)
-    if more + 1 < len(task.hints):
+    if more + 1 < len(of.hints):
         page.command(f"make hint LAW={wanted} MORE={more + 1}", lead="  more", indent=SOURCE_INDENT)
+    elif of is law:
+        page.command(f"make hint LAW={task.id}", lead="  task", indent=SOURCE_INDENT)
     if assignment.records_hints:
         page.paragraph(f"Your course keeps a record of hints: {out / RECORD}", indent=2, style="dim")
 
 
-def _task(course: Course, wanted: str) -> tuple[Assignment, Task]:
-    known: dict[str, tuple[Assignment, Task]] = {}
+def _named(course: Course, wanted: str) -> tuple[Assignment, Task, Law | None]:
+    known: dict[str, tuple[Assignment, Task, Law | None]] = {}
     for assignment in course.assignments:
         for task in assignment.tasks:
-            known |= dict.fromkeys([task.id, *(law.id for law in task.laws)], (assignment, task))
+            known |= {task.id: (assignment, task, None)} | {law.id: (assignment, task, law) for law in task.laws}
     if wanted not in known:
         ends = [name for name in known if name.endswith(f".{wanted}")]
         if len(ends) == 1:
@@ -51,8 +57,9 @@ def _task(course: Course, wanted: str) -> tuple[Assignment, Task]:
     return known[wanted]
 
 
-def _record(out: Path, task: Task, more: int) -> None:
-    line = {"task": task.id, "hint": more + 1, "of": len(task.hints), "at_s": round(time.time())}
+def _record(out: Path, task: Task, of: Task | Law, more: int) -> None:
+    law = {"law": of.id} if of is not task else {}
+    line = {"task": task.id, **law, "hint": more + 1, "of": len(of.hints), "at_s": round(time.time())}
     try:
         out.mkdir(parents=True, exist_ok=True)
         with (out / RECORD).open("a", encoding="utf-8") as stream:

@@ -14,7 +14,9 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -168,20 +170,45 @@ def reason_to_remake(venv: Path, name: str) -> str:
 
 # --- making it -------------------------------------------------------------------------------------------------------
 def run(command: list[str], quiet: bool = False) -> tuple[int, str]:
-    """Run a command without standard input; its exit status and its standard error, of which `quiet` shows nothing."""
+    """Run a command without standard input; its exit status and its standard error, of which `quiet` shows nothing.
+
+    What pip installs is always shown: by its own bars on a terminal, elsewhere by the packages' names.
+    """
+    installs = "install" in command
     past = {"PIP_TARGET", "PIP_PREFIX", "PIP_USER"}  # would send packages past the environment
     surroundings = {key: value for key, value in os.environ.items() if key not in past} | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    out, kept = subprocess.DEVNULL if quiet else None, []
+    out = subprocess.PIPE if installs and not sys.stdout.isatty() else subprocess.DEVNULL if quiet and not installs else None
+    kept = []
     # With close_fds=False pip too holds the folder's lock: it may outlive this process.
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, text=True, errors="replace",
                           env=surroundings, close_fds=False) as process:  # fmt: skip
         assert process.stderr is not None
+        teller = threading.Thread(target=name_packages, args=(process.stdout or (),))
+        teller.start()
         for line in process.stderr:
             kept.append(line)
             if not quiet:
                 sys.stderr.write("" if line.startswith("WARNING") else line)
                 sys.stderr.write("No answer from the network; trying again ...\n" if "Retrying" in line else "")
+        teller.join()
     return process.returncode, "".join(kept)
+
+
+def name_packages(lines: Iterable[str]) -> None:
+    """A word for each package that pip speaks of, on a line that grows: something moves, and no log is flooded."""
+    is_begun = False
+    for line in lines:
+        first, _, rest = line.strip().partition(" ")
+        if first in ("Collecting", "Processing"):  # by name, or a file that is at hand
+            word = re.split(r"[^\w.-]|-\d", rest.rpartition("/")[2])[0]
+        elif line.startswith("Installing collected packages:"):
+            word = f"- unpacking {rest.count(',') + 1} packages"
+        else:
+            continue
+        sys.stdout.write(f"{' ' if is_begun else '  '}{word}")
+        sys.stdout.flush()
+        is_begun = True
+    sys.stdout.write("\n" if is_begun else "")
 
 
 def explain(said: str) -> SetupError:
@@ -196,14 +223,14 @@ def explain(said: str) -> SetupError:
 
 def pip(venv: Path, constraints: Path, *arguments: str, quiet: bool = False) -> str:
     """Install under `constraints`; what pip said on standard error if it failed, "" if it didn't."""
-    loudness = ["-q"] if quiet or not sys.stdout.isatty() else []  # pip's own progress bar is for a person
-    status, said = run([*pip_of(venv), "install", "--no-input", *loudness, "-c", str(constraints), *arguments], quiet)
+    status, said = run([*pip_of(venv), "install", "--no-input", "-c", str(constraints), *arguments], quiet)
     return said or f"exit status {status}" if status else ""
 
 
 def make_venv(venv: Path, reason: str) -> None:
     """A new, empty environment in place of whatever was there."""
     print(f"Making .venv with Python {platform.python_version()} ({reason}).", flush=True)
+    print("This once, it takes one to two minutes; on a slow machine or network two to five, and more with CUDA.", flush=True)
     venv.mkdir(exist_ok=True)
     (venv / UNFINISHED).touch()
     for path in venv.iterdir():

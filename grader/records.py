@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -271,6 +272,7 @@ class Law:
     points: int
     evidence: Evidence
     needs: tuple[str, ...] = ()  # laws whose failure makes this one not judged
+    hints: tuple[str, ...] = ()  # of its own, told in place of its task's
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,6 +374,15 @@ class Submission:
 NOT_STARTED = "This task has not been started: its stub still stands in the file."  # the diagnosis by which reports fold such failures
 SETTLED = "Not run: this law has already failed."  # seen of a case that could change nothing any more
 NOT_SELECTED = "Not selected."  # seen of a case that -k or a choice of laws left out
+
+
+USUAL_SUBMISSION = "starter"  # what make grades if nobody says otherwise
+
+
+def make_grade(assignment: str, origin: str) -> str:
+    """The command that grades `assignment` of the submission that the user called `origin`."""
+    elsewhere = "" if origin == USUAL_SUBMISSION else f" SUBMISSION={shlex.quote(origin)}"
+    return f"make grade A={assignment}{elsewhere}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from grader.errors import CourseError
-from grader.records import Assignment, AssignmentMark, CaseVerdict, Law, LawMark, LawVerdict, Message, Report, Task, TaskMark
+from grader.records import NOT_SELECTED, Assignment, AssignmentMark, CaseVerdict, Law, LawMark, LawVerdict, Message, Report, Task, TaskMark
 
 EXIT_ALL_PASSED, EXIT_LAW_FAILED, EXIT_CALLER, EXIT_COURSE, EXIT_MACHINE, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130
 
@@ -105,9 +105,13 @@ def _law_mark(law: Law, assignment: Assignment, cases: tuple[CaseVerdict, ...], 
 
 
 def _first_message(cases: Sequence[CaseVerdict], verdict: LawVerdict) -> Message | None:
-    """The message of the first case that decided the law; public cases first, because they may say more."""
+    """The message of the first case that decided the law; public cases first, because they may say more, and those left out last."""
     if not cases:
         return Message(seen=NO_CASE)
     deciding = {"failed": {"failed"}, "error": {"course_error", "machine_error"}, "not_judged": {"not_judged"}, "passed": set()}[verdict]
-    chosen = [case for case in sorted(cases, key=lambda case: case.hidden) if case.outcome in deciding]
+    chosen = [case for case in sorted(cases, key=_says_less) if case.outcome in deciding]
     return chosen[0].message if chosen else None
+
+
+def _says_less(case: CaseVerdict) -> tuple[bool, bool]:
+    return case.message is not None and case.message.seen == NOT_SELECTED, case.hidden

@@ -105,6 +105,10 @@ def my_head_and_place(num_blocks, num_heads, heads_together):
     """Which head (of all batches) this program of a 1-D grid works on, and the how-manieth block of it.
 
     Heads go in groups whose keys and values fit the L2 cache together; within a group the first blocks of all heads come first.
+
+    num_blocks      of one head; the grid has num_blocks * num_heads programs
+    num_heads       of all batches together: B H, or B G where programs own blocks of keys; a kernel's own `num_heads` is that of one batch
+    heads_together  heads in a group, as `heads_in_l2` counts them
     """
     program = tl.program_id(0)
     first_head = program // (heads_together * num_blocks) * heads_together
@@ -170,7 +174,19 @@ def forward_kernel(
     num_heads, num_sharing, num_queries, num_keys, scale, heads_together,
     CAUSAL: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr, NUM_STAGES: tl.constexpr,
 ):  # fmt: skip
-    """o and lse of one block of queries of one head. `num_sharing` query heads share a key head; lse is contiguous (B, H, T)."""
+    """o and lse of one block of queries of one head.
+
+    q_desc … o_desc                of q, k, v and o, by `describe`: tiles of BLOCK_Q queries or BLOCK_K keys
+    lse_ptr                        float32, contiguous (B, H, T)
+    num_heads                      H, the query heads of one batch
+    num_sharing                    H / G, the query heads that share one key/value head
+    num_queries, num_keys          T and S
+    scale                          multiplies the scores; a number, never None here
+    heads_together                 for `my_head_and_place`
+    CAUSAL, BLOCK_Q, BLOCK_K       the mask, and the tile of scores
+    BLOCK_D                        D, rounded up to a power of two
+    NUM_STAGES                     how many turns of the loop are loaded ahead: the `num_stages` of `tl.range`
+    """
     raise NotImplementedError("flash_attention, task forward: see section 8 of the handout")
 
 
@@ -195,7 +211,16 @@ def backward_q_kernel(
     num_heads, num_sharing, num_queries, num_keys, stride_rows, scale, heads_together,
     CAUSAL: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr, NUM_STAGES: tl.constexpr,
 ):  # fmt: skip
-    """dq of one block of queries of one head, and delta = rowsum(do · o), which the other kernel reads. lse_ptr and delta_ptr: (B H, T)."""
+    """dq of one block of queries of one head, and delta = rowsum(do · o), which the other kernel reads.
+
+    q_desc … dq_desc               of the tensors that they are called by, by `describe`
+    lse_ptr, delta_ptr             float32 (B H, T): lse to read, delta to write
+    num_heads, num_sharing         H, the query heads of one batch, and H / G
+    num_queries, num_keys          T and S
+    stride_rows                    from one row of lse and delta to the next: T, or more where `rows_describable` padded
+    scale                          multiplies the scores once, and dq once
+    the others                     as for `forward_kernel`
+    """
     raise NotImplementedError("flash_attention, task backward: see section 9 of the handout")
 
 
@@ -205,7 +230,16 @@ def backward_kv_kernel(
     num_kv_heads, num_sharing, num_queries, num_keys, scale, heads_together,
     CAUSAL: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr, NUM_STAGES: tl.constexpr,
 ):  # fmt: skip
-    """dk and dv of one block of keys of one key/value head, from all query heads that share it."""
+    """dk and dv of one block of keys of one key/value head, from all query heads that share it.
+
+    q_desc … dv_desc               of the tensors that they are called by, by `describe`
+    lse_desc, delta_desc           of lse and delta as (B H, T), by `describe_rows`
+    num_kv_heads, num_sharing      G, the key/value heads of one batch, and H / G, the query heads that share each
+    num_queries, num_keys          T and S
+    scale                          multiplies the scores once, and dk once
+    heads_together                 key/value heads in a group, whose queries fit the L2 cache together
+    the others                     as for `forward_kernel`
+    """
     raise NotImplementedError("flash_attention, task backward: see section 9 of the handout")
 
 

@@ -12,10 +12,9 @@ import pytest
 
 from grader.errors import CourseError
 from grader.judge.ports import Observe
-from grader.records import Assignment, CaseOutcome, CaseVerdict, Law, Message
+from grader.records import Assignment, CaseOutcome, CaseVerdict, Law, Message, make_grade
 
 KEYWORD = re.compile(r"[\w:+\-.\[\]/]+")  # what pytest's -k takes as one word
-USUAL_SUBMISSION = "starter"
 
 
 @dataclass(slots=True)
@@ -56,8 +55,7 @@ class Case:
         if self.hidden:
             return message
         word = self.name if KEYWORD.fullmatch(self.name) else self.name.partition("[")[0]
-        elsewhere = "" if origin == USUAL_SUBMISSION else f" SUBMISSION={shlex.quote(origin)}"
-        rerun = f"make grade A={self.assignment}{elsewhere} K={shlex.quote(word)}"
+        rerun = f"{make_grade(self.assignment, origin)} K={shlex.quote(word)}"
         return replace(message, rerun=rerun, debug=message.debug or (self.observe.how_to().debug if self.observe and self.keys else ""))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from grader.records import NOT_STARTED, LawMark, Report, Task
 from grader.report.page import Page
+from grader.report.selection import headline, laws_of, passes_in_part
 from grader.report.terminal import explain
 
 NAMED = 6  # laws, beside the one that is explained
@@ -32,5 +33,8 @@ def render(report: Report, failed: Sequence[LawMark], waiting: Sequence[Task], p
         page.paragraph(f"not started: {waiting[0].title} ({waiting[0].id}){others}", lead="– ", lead_style="yellow")
     judged = [law for each in report.assignments for task in each.tasks for law in task.laws if law.verdict in ("passed", "failed")]
     passed = sum(law.verdict == "passed" for law in judged)
-    words = f"{report.earned} of {report.possible} points" if is_whole else f"{passed} of the {len(judged)} laws that failed now pass"
+    if any(map(passes_in_part, laws_of(report))):  # a word of -k takes cases, which give no points
+        words = headline(report)
+    else:
+        words = f"{report.earned} of {report.possible} points" if is_whole else f"{passed} of the {len(judged)} laws that failed now pass"
     page.paragraph(f"{words}; {wall_s:.1f} s", style="bold green" if is_whole and not (failed or waiting) else "bold")

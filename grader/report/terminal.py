@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from grader.records import (
@@ -11,15 +11,18 @@ from grader.records import (
     SETTLED,
     AssignmentMark,
     CaseOutcome,
+    Evidence,
     LawMark,
     LawVerdict,
     Message,
     Report,
     Spent,
     TaskMark,
+    make_grade,
 )
 from grader.report.files import PAGE
 from grader.report.page import Page
+from grader.report.selection import headline, is_selection, is_unasked, laws_of, passes_in_part, standing
 
 SIGNS: dict[LawVerdict, tuple[str, str]] = {
     "passed": ("✓", "green"),
@@ -36,6 +39,13 @@ LABELS = (
     ("output", "output"),
 )
 COMMANDS = (("rerun", "run again"), ("debug", "debug"))
+EVIDENCE: dict[Evidence, str] = {  # how far a law's verdict can be believed; README says it at length
+    "judged": "values compared outside your process",
+    "enforced": "only the right behaviour gets through",
+    "witnessed": "seen from outside, as bytes on the wire are",
+    "testified": "told by the process that ran your file",
+}
+ISOLATION = "isolation: the walls around your ranks, from A, the strongest, to D, none"
 INDENT = 14  # of the text after a label
 LISTED = 4  # laws with one and the same explanation that are spelled out
 LEAST_FOR_MAP = 40  # columns: a narrower page would break its rows
@@ -48,6 +58,7 @@ def render(report: Report, page: Page, out: Path | None = None) -> None:
         page.paragraph(note, lead="note: ", lead_style="yellow")
     for assignment in report.assignments:
         _table(assignment, page)
+        _selection(assignment, report.origin, page)
         _first_steps(assignment, page)
         for laws in alike(assignment):
             explain(laws, page)
@@ -57,20 +68,49 @@ def render(report: Report, page: Page, out: Path | None = None) -> None:
 
 def _table(assignment: AssignmentMark, page: Page) -> None:
     page.blank()
-    page.spread(assignment.title, _points(assignment), style="bold")
+    page.spread(assignment.title, standing(assignment), style="bold")
+    was_folded = False
     for task in assignment.tasks:
-        asked = [law for law in task.laws if not is_unasked(law)]
+        asked, is_folded = [law for law in task.laws if not is_unasked(law)], not _shown(task)
         if not asked:
             continue
-        page.blank()
-        page.spread(task.title, _points(task), indent=2, style="bold")
-        for law in asked:
-            sign, style = SIGNS[law.verdict]
+        if not (is_folded and was_folded):
+            page.blank()
+        was_folded = is_folded
+        if is_folded:
+            size = f"{len(asked)} law{'s' * (len(asked) != 1)}, {sum(law.possible for law in asked)} points"
+            page.spread(f"{task.title}: not started", size, lead=f"  {SIGNS['not_judged'][0]} ", indent=4, lead_style="yellow")
+            continue
+        page.spread(task.title, standing(task), indent=2, style="bold")
+        for law in _shown(task):
+            sign, style = SIGNS["passed" if passes_in_part(law) else law.verdict]
             label = "" if page.width < NARROW else f"{_profiles(law)}{law.evidence:>10}  "
-            page.spread(law.claim, f"{label}{_points(law):>7}", lead=f"  {sign} ", indent=4, lead_style=style)
-    unasked = sum(is_unasked(law) for law in _laws(assignment))
-    if unasked:
-        page.paragraph(f"{unasked} more laws were not selected: these are not the assignment's marks.", indent=2, style="yellow")
+            page.spread(law.claim, f"{label}{standing(law):>7}", lead=f"  {sign} ", indent=4, lead_style=style)
+
+
+def _shown(task: TaskMark) -> list[LawMark]:
+    """The laws that have a line: those that were asked for, and none where a stub is all that there is of the task."""
+    asked = [law for law in task.laws if not is_unasked(law)]
+    is_begun = not any(map(is_not_started, asked)) or any(not is_not_started(law) and law.verdict != "not_judged" for law in asked)
+    return asked if is_begun else []
+
+
+def _selection(assignment: AssignmentMark, origin: str, page: Page) -> None:
+    """What -k or a choice of laws has left open, and how to have all of it judged."""
+    laws = laws_of(assignment)
+    if not is_selection(laws):
+        return
+    page.blank()
+    partly = [law for law in laws if passes_in_part(law)]
+    if partly:
+        passed, all_cases = (sum(case.outcome == "passed" for law in partly for case in law.cases), sum(len(law.cases) for law in partly))
+        whose = "the law's" if len(partly) == 1 else f"{len(partly)} laws'"
+        run = "was run, and it passes" if passed == 1 else "were run, and they pass"
+        page.paragraph(f"{passed} of {whose} {all_cases} cases {run}; points need all of them.", indent=2)
+    if unasked := sum(map(is_unasked, laws)):
+        is_one = unasked == 1
+        page.paragraph(f"{unasked} more law{'s' * (not is_one)} {'was' if is_one else 'were'} not selected.", indent=2)
+    page.command(make_grade(assignment.name, origin), lead="  all", indent=INDENT)
 
 
 def _first_steps(assignment: AssignmentMark, page: Page) -> None:
@@ -87,13 +127,14 @@ def _first_steps(assignment: AssignmentMark, page: Page) -> None:
     page.command(f"assignments/{assignment.name}/handout.md", lead="  read", indent=INDENT)
     commands = [law.message.rerun.partition(" K=")[0] for law in laws if law.message and law.message.rerun]
     page.command(commands[0] if commands else f"make grade A={assignment.name}", lead="  then", indent=INDENT)
-    page.paragraph(f"{len(laws)} of the laws above fail for no other reason; they are not explained again.", indent=2, style="dim")
+    page.command(f"make laws A={assignment.name}", lead="  its laws", indent=INDENT)
+    page.paragraph(f"{len(laws)} laws fail for no other reason; they are not explained again.", indent=2, style="dim")
 
 
 def alike(assignment: AssignmentMark) -> Iterator[list[LawMark]]:
     """Laws that failed or could not be judged through an error, those with the same message together."""
     groups: dict[tuple[str, str, str], list[LawMark]] = {}
-    for law in _laws(assignment):
+    for law in laws_of(assignment):
         if law.verdict in ("failed", "error") and law.message and not is_not_started(law):
             groups.setdefault((law.message.seen, law.message.where, law.message.diagnosis), []).append(law)
     yield from groups.values()
@@ -124,7 +165,7 @@ def explain(laws: list[LawMark], page: Page) -> None:
 def which_cases(laws: list[LawMark]) -> str:
     """How many cases of `laws` failed, and of what kinds they are."""
     bad: set[CaseOutcome] = {"failed", "course_error", "machine_error"}
-    cases = [case for law in laws for case in law.cases if case.message is None or case.message.seen != SETTLED]
+    cases = [case for law in laws for case in law.cases if case.message is None or case.message.seen not in (SETTLED, NOT_SELECTED)]
     kinds = dict.fromkeys(f"{case.kind} (hidden)" if case.hidden else case.kind for case in cases if case.outcome in bad)
     count = sum(case.outcome in bad for case in cases)
     return f"{count} of {len(cases)}: {'; '.join(kinds)}" if cases else "none: the law has no case"
@@ -133,8 +174,8 @@ def which_cases(laws: list[LawMark]) -> str:
 def _pending(report: Report, page: Page) -> None:
     """Why laws were not judged, each reason once."""
     reasons: dict[str, int] = {}
-    for law in (law for assignment in report.assignments for law in _laws(assignment)):
-        if law.verdict == "not_judged" and not is_unasked(law) and law.message:
+    for law in (law for each in report.assignments for task in each.tasks for law in _shown(task)):
+        if law.verdict == "not_judged" and not passes_in_part(law) and law.message:
             reasons[law.message.seen] = reasons.get(law.message.seen, 0) + 1
     if reasons:
         page.blank()
@@ -146,22 +187,33 @@ def _sum(report: Report, page: Page, out: Path | None) -> None:
     page.blank()
     if report.interrupted:
         page.paragraph("Interrupted: these are the marks of what was judged until then.", style="bold yellow")
-    page.paragraph(f"{report.earned} of {report.possible} points", style="bold green" if report.earned == report.possible else "bold")
+    is_partial = is_selection(laws_of(report))
+    page.paragraph(headline(report), style="bold green" if not is_partial and report.earned == report.possible else "bold")
     if report.waits_for:
         page.paragraph(f"Provisional: judged on the CPU; still to be judged: {', '.join(report.waits_for)}.", style="dim")
-    elif report.provisional:
-        has_hidden = any(case.hidden for assignment in report.assignments for law in _laws(assignment) for case in law.cases)
+    elif report.provisional and not is_partial:  # a selection is no marks at all
+        has_hidden = any(case.hidden for assignment in report.assignments for law in laws_of(assignment) for case in law.cases)
         why = "some laws have not been judged" if has_hidden else "hidden cases count too, and none was run"
         page.paragraph(f"Provisional: {why}.", style="dim")
     if report.formative:
         page.paragraph(report.formative, style="bold yellow")
     page.paragraph(f"{report.isolation}; {report.wall_s:.1f} s", style="dim")
+    _legend(report, page)
     if report.spent is not None:
         page.paragraph(where_time_went(report.spent), style="dim")
     if out is not None:
         page.command(str(out / "report.json"), lead="report", indent=8)
         if (out / PAGE).exists():
             page.command(str(out / PAGE), lead="page", indent=8)
+
+
+def _legend(report: Report, page: Page) -> None:
+    """What the words beside the laws and the letter of the isolation mean: those that stand on this page."""
+    shown = {law.evidence for each in report.assignments for task in each.tasks for law in _shown(task)}
+    words = [f"{word}: {meaning}" for word, meaning in EVIDENCE.items() if word in shown and page.width >= NARROW]
+    words += [ISOLATION] if report.isolation.startswith("isolation ") else []
+    if words:
+        page.paragraph("; ".join(words), style="dim")
 
 
 def where_time_went(spent: Spent) -> str:
@@ -176,12 +228,8 @@ def where_time_went(spent: Spent) -> str:
 def slowest(report: Report, most: int = 8) -> list[tuple[LawMark, float]]:
     """The laws whose public cases took longest, with their seconds; none below a twentieth of one."""
     seconds = report.spent.laws_s if report.spent is not None else {}
-    laws = [(law, seconds.get(law.id, 0.0)) for assignment in report.assignments for law in _laws(assignment)]
+    laws = [(law, seconds.get(law.id, 0.0)) for assignment in report.assignments for law in laws_of(assignment)]
     return sorted((each for each in laws if each[1] >= 0.05), key=lambda each: -each[1])[:most]
-
-
-def _laws(assignment: AssignmentMark) -> Iterable[LawMark]:
-    return (law for task in assignment.tasks for law in task.laws)
 
 
 def _profiles(law: LawMark) -> str:
@@ -189,15 +237,6 @@ def _profiles(law: LawMark) -> str:
     return " on " + " and ".join(law.judged_on) if "gpu" in law.judged_on else ""
 
 
-def is_unasked(law: LawMark) -> bool:
-    """Whether -k or a choice of laws left it out."""
-    return bool(law.cases) and all(case.message is not None and case.message.seen == NOT_SELECTED for case in law.cases)
-
-
 def is_not_started(law: LawMark) -> bool:
     """Whether it fails only because a stub still stands."""
     return law.verdict == "failed" and law.message is not None and law.message.diagnosis == NOT_STARTED
-
-
-def _points(mark: AssignmentMark | TaskMark | LawMark) -> str:
-    return f"{mark.earned}/{mark.possible}"

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from lm.gpt import PRESETS
 
 # Flags that wait for an assignment: which values ask for it, and its name. A line leaves when the piece is wired in.
@@ -83,6 +85,8 @@ def what_is_missing(options: argparse.Namespace) -> str | None:
         if asks(value) and importlib.util.find_spec(file) is None:
             flag, assignment = f"--{name.replace('_', '-')} {value}", ASSIGNMENT_OF.get(file, file)
             return f"{flag} runs your {file}.py, of the assignment {assignment}; there is none beside train.py"
+    if options.attention == "flash" and (complaint := what_kernels_lack(options)):
+        return complaint
     if options.tensor > 1 and (complaint := what_slices_lack(options)):
         return complaint
     if int(os.environ.get("WORLD_SIZE", "1")) // options.tensor > 1 and options.data_parallel == "none":
@@ -98,6 +102,15 @@ def what_is_missing(options: argparse.Namespace) -> str | None:
     if options.resume and not (options.checkpoint and options.checkpoint.exists()):
         return f"--resume finds no checkpoint at {options.checkpoint}: name the file by --checkpoint, or leave --resume out"
     return None
+
+
+def what_kernels_lack(options: argparse.Namespace) -> str | None:
+    """Say that Triton's kernels have nothing to run on; None if there is a GPU, or the interpreter was asked for."""
+    if os.environ.get("TRITON_INTERPRET") == "1" or (options.device != "cpu" and torch.cuda.is_available()):
+        return None
+    why = "--device cpu leaves it none" if torch.cuda.is_available() else "there is none here"
+    instead = "take --attention sdpa, or set TRITON_INTERPRET=1 for Triton's interpreter, which takes minutes for a step"
+    return f"--attention flash runs your Triton kernels on a GPU, and {why}: {instead}"
 
 
 def what_slices_lack(options: argparse.Namespace) -> str | None:

@@ -20,7 +20,8 @@ files: [sums.py]
 records_hints: {records}
 tasks:
   - {{id: ring, title: The ring, regions: [a], stub: pass, hints: [a nudge, the concept (section 2), nearly the answer],
-     laws: [{{id: one, claim: One., points: 1, evidence: judged}}]}}
+     laws: [{{id: one, claim: One., points: 1, evidence: judged}},
+            {{id: two, claim: Two., points: 1, evidence: testified, hints: [count them, once each]}}]}}
 """
 
 
@@ -40,7 +41,20 @@ def test_hints_come_one_at_a_time(tmp_path: Path, wanted: str) -> None:
     for number, (tier, text) in enumerate(zip(tiers, ("a nudge", "section 2", "nearly the answer"), strict=True)):
         assert text in tier and "assignments/sums/handout.md" in tier
         assert (f"make hint LAW={wanted} MORE={number + 1}" in tier) is (number < 2)
+        assert ("for the whole task" in tier) is wanted.endswith("one")
     assert "concept" not in tiers[0] and not (tmp_path / "out").exists()
+
+
+def test_a_law_may_have_hints_of_its_own(tmp_path: Path) -> None:
+    """They are told in place of the task's, which the last one points to; the record says whose they were."""
+    first, last = (told(tmp_path, "sums.ring.two", more, records="true") for more in range(2))
+    assert "count them" in first and "LAW=sums.ring.two MORE=1" in first and "hint 1 of 2" in " ".join(first.split())
+    assert "once each" in last and "make hint LAW=sums.ring\n" in last and "nudge" not in first + last
+    assert "whole task" not in first + last
+    records = [json.loads(line) for line in (tmp_path / "out" / RECORD).read_text().splitlines()]
+    assert [(line["task"], line["law"], line["of"]) for line in records] == [("sums.ring", "sums.ring.two", 2)] * 2
+    with pytest.raises(UsageError, match=r"sums\.ring\.two has 2 hints"):
+        told(tmp_path, "sums.ring.two", 2)
 
 
 def test_no_hint_beyond_the_last(tmp_path: Path) -> None:

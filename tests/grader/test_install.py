@@ -146,6 +146,35 @@ def test_a_failure_of_pip_is_told_in_words(said: str, exit_code: int, words: str
     assert error.exit_code == exit_code
 
 
+def test_something_moves_where_pip_can_draw_no_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    """Into a file go the packages' names on one line, as they come, and nothing else. What is quiet hides errors only."""
+    said = ["Looking in links: x", "Collecting torch==2.13.0+cpu", "  Downloading torch.whl (190 MB)", "Collecting ml_dtypes<1,>=0.5",
+            "Processing ./wheels/import_linter-2.1-py3.whl", "Collecting pytest-xdist~=3.6", "Collecting attrs (from x)",
+            "Requirement already satisfied: numpy", "Installing collected packages: ml_dtypes, torch", "Successfully"]  # fmt: skip
+    script = f"import sys; print({chr(10).join(said)!r}); sys.stderr.write('ERROR: no')"
+    for quiet in (False, True):
+        assert install.run([sys.executable, "-c", script, "install"], quiet) == (0, "ERROR: no")
+        told = capsys.readouterr()
+        assert told.out == "  torch ml_dtypes import_linter pytest-xdist attrs - unpacking 2 packages\n"
+        assert told.err == ("" if quiet else "ERROR: no")
+    assert install.run([sys.executable, "-c", "print('24.1')", "--version"], True) == (0, "") and not capsys.readouterr().out
+
+
+def test_how_long_it_takes_is_said_before_pip_is_asked(checkout: Path, played: PlayedPip, capsys: pytest.CaptureFixture[str]) -> None:
+    """A new environment says so before pip is asked for anything; one that is there does not."""
+
+    def answer(command: Sequence[str]) -> tuple[int, str]:
+        told.append(capsys.readouterr().out)
+        return 0, ""
+
+    told: list[str] = []
+    played.answer = answer
+    install.install(checkout, "linux-cpu")
+    assert "two to five" in told[0]
+    install.install(checkout, "linux-cpu")
+    assert not capsys.readouterr().out.count("two to five")
+
+
 # --- what is asked of pip --------------------------------------------------------------------------------------------
 def test_a_machine_without_a_gpu_never_gets_cuda() -> None:
     """The pin's local version "+cpu" can't be met by the default build, wherever pip looks."""

@@ -12,12 +12,14 @@ from xml.etree import ElementTree as ET
 import jsonschema
 import pytest
 
+from grader.course import find_root, load
 from grader.errors import UsageError
 from grader.ranks.isolation import NOT_RUN, ON_GPUS, why_formative
 from grader.records import NOT_SELECTED, NOT_STARTED, AssignmentMark, CaseVerdict, LawMark, Message, Report, Spent, TaskMark
 from grader.report import classroom, gradescope, json_report
 from grader.report.files import write_all
 from grader.report.junit import to_xml
+from grader.report.laws import list_laws
 from grader.report.live import LiveProgress
 from grader.report.page import Page
 from grader.report.terminal import render, slowest
@@ -183,6 +185,42 @@ def test_work_that_is_not_started_is_one_friendly_block() -> None:
     assert "assignments/collectives/handout.md" in text and "make grade A=collectives SUBMISSION=work\n" in text
 
 
+@pytest.mark.parametrize("width", [40, 80])
+def test_a_task_that_is_not_begun_is_one_line_of_the_table(width: int) -> None:
+    """Its laws are counted, also those that wait for another; where one law passes or fails otherwise, each has its line."""
+    stub = Message(seen="rank 0 raised NotImplementedError", diagnosis=NOT_STARTED)
+    waits = Message(seen="Not judged: it builds on x, which has failed.")
+    folded = [law("a", stub), law("b", stub), law("c", waits, outcome="not_judged")]
+    text = " ".join(printed(report_of(*folded, law("d", FAILURE, task="other")), width).split())
+    assert "not started" in text and "3 laws, 9 points" in text and "Claim of a" not in text and "builds on x" not in text
+    assert "Claim of d" in text and "make laws A=collectives" in text
+    begun = " ".join(printed(report_of(*folded, law("d", FAILURE)), width).split())
+    assert "3 laws, 9 points" not in begun and "Claim of a" in begun and "builds on x" in begun
+    assert "Claim of b" in printed(report_of(law("b", stub), law("e")))
+
+
+def test_words_beside_the_laws_are_explained_once() -> None:
+    """Each kind of evidence that stands on the page, and the letter of the isolation; none where neither stands."""
+    laws = [law("one"), law("two"), replace(law("three"), evidence="testified")]
+    text = " ".join(printed(report_of(*laws, isolation="isolation C: Landlock 7")).split())
+    assert text.count("witnessed: seen from outside") == text.count("testified: told by") == text.count("isolation: the walls") == 1
+    assert "enforced" not in text and "judged:" not in text
+    narrow = " ".join(printed(report_of(*laws, isolation=NOT_RUN), 40).split())
+    assert "seen from outside" not in narrow and "the walls" not in narrow
+
+
+def test_laws_are_listed_by_ids_that_can_be_copied() -> None:
+    """Each id stands whole on its line however narrow the page, with claim, points and evidence; hints are not among them."""
+    course = load(find_root(Path(__file__)))
+    (assignment,) = (each for each in course.assignments if each.name == "flash_attention")
+    stream = io.StringIO()
+    list_laws([assignment], Page(stream, 40))
+    lines, words = stream.getvalue().splitlines(), " ".join(stream.getvalue().split())
+    for each in assignment.laws():
+        assert f"  {each.id}" in lines and f"({each.points} point" in words
+    assert not any(hint in words for task in assignment.tasks for source in (task, *task.laws) for hint in source.hints)
+
+
 def test_equal_failures_are_explained_once() -> None:
     """Laws that fail for one reason share its explanation."""
     text = printed(report_of(law("one", FAILURE), law("two", FAILURE)))
@@ -190,10 +228,41 @@ def test_equal_failures_are_explained_once() -> None:
     assert "[collectives.ring.one]" in text.replace("\n  ", "") and "[collectives.ring.two]" in text.replace("\n  ", "")
 
 
-def test_laws_that_were_not_selected_are_counted_only() -> None:
-    """After -k the page shows what was asked for, and says that it isn't the whole."""
-    text = printed(report_of(law("one", FAILURE), law("two", Message(seen=NOT_SELECTED), outcome="not_judged")))
-    assert "Claim of two" not in text and "1 more laws were not selected" in text
+def in_part(name: str, *outcomes: str, verdict: str = "not_judged") -> LawMark:
+    """A law of three points with a case for each outcome; one that is "" was left out."""
+    full, left_out = f"collectives.ring.{name}", Message(seen=NOT_SELECTED)
+    messages = {"": left_out, "failed": FAILURE, "passed": None}
+    cases = tuple(
+        CaseVerdict(full, f"test_{name}[{i}]", f"world size {i}", False, outcome or "not_judged", messages[outcome])  # type: ignore[arg-type]
+        for i, outcome in enumerate(outcomes)
+    )
+    message = FAILURE if verdict == "failed" else left_out
+    return LawMark(full, f"Claim of {name}.", verdict, "judged", 0, 3, message, cases)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_cases_that_were_selected_and_pass_scare_nobody(width: int) -> None:
+    """A law of whose cases one was run has no points; what is said is that it passes, how much is left, and the command for all."""
+    text = printed(report_of(in_part("one", "passed", ""), in_part("two", "", "")), width)
+    words = " ".join(text.split())
+    assert "1 of the law's 2 cases was run, and it passes; points need all of them." in words
+    assert "make grade A=collectives SUBMISSION=work\n" in text and "1 more law was not selected" in words
+    assert "1 of 1 selected case passes" in words and "1 of 2 cases" in words and "✓ Claim of one" in text
+    assert "Claim of two" not in text and "0/" not in text and " 0 of" not in text and "Provisional" not in text
+
+
+def test_points_of_a_selection_are_those_of_its_laws() -> None:
+    """Laws that were asked for whole have their points, one that has failed none of its own; the others are counted, not marked."""
+    laws = [law("whole"), in_part("broken", "failed", "", verdict="failed"), in_part("part", "passed", "passed", ""), in_part("none", "")]
+    text = printed(report_of(*laws))
+    assert "3 of 6 points of the laws selected" in text and "3/6" in text and "0/3" in text and "/12" not in text
+    assert "2 of the law's 3 cases were run, and they pass" in text and "1 of 1: world size 0" in text
+
+
+def test_points_of_all_laws_are_said_as_before() -> None:
+    """Without a selection the sum is the marks, and nothing speaks of cases left out."""
+    text = printed(FULL)
+    assert "3 of 15 points\n" in text and "selected" not in text
 
 
 def test_an_endless_output_is_cut_with_a_word() -> None:

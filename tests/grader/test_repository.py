@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LIMIT_LINES = 300
 # The rule makes these worse, and why.
 LONGER = {
+    "grader/install.py": "runs before anything is there to import, so that it is one file",
     "grader/records.py": "every record that crosses a door, on one page that both sides read",
     "solutions/flash_attention.py": "the kernels of both directions, which are read side by side",
     "solutions/fused_kernels.py": "three operations with the kernels of both directions, each a screen long",
@@ -164,6 +165,13 @@ def test_the_licence_is_mit_in_every_place() -> None:
 
 
 # --- every file ------------------------------------------------------------------------------------------------------
+def test_handouts_say_where_solutions_are() -> None:
+    """A student has no solutions/: a line of a handout that names the folder says whose it is."""
+    for handout in tracked("assignments/*/handout.md"):
+        for line in re.findall(r".*(?:=solutions\b|\bsolutions/).*", handout.read_text(encoding="utf-8")):
+            assert "in the course's own repository" in line, f"{handout.parent.name}: {line}"
+
+
 def test_no_file_speaks_of_one_machine() -> None:
     """No path of one machine and no package registry, but PyTorch's public CPU index in the set-up."""
     found = []

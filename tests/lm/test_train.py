@@ -18,7 +18,7 @@ from torch import nn
 from torch.distributed.run import get_args_parser
 
 from lm.checkpoint import read_checkpoint
-from lm.flags import WAITING, make_parser
+from lm.flags import WAITING, make_parser, what_is_missing
 from lm.gpt import PRESETS
 from lm.training import counted_flops_per_token, scheduled_learning_rate
 
@@ -76,6 +76,22 @@ def test_a_flag_that_runs_the_students_file_says_which(
     """Without the file beside train.py, the refusal names it."""
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert f"{flag} {value} runs your {assignment}.py" in refusal(capsys, flag, value)
+
+
+def test_kernels_need_a_gpu_or_the_interpreter(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before a model is built, flash attention is refused in a sentence where no GPU is, unless Triton's interpreter was asked for."""
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    monkeypatch.setattr(train, "Run", None)  # reaching it would be a TypeError
+    said = refusal(capsys, "--attention", "flash")
+    assert "there is none here" in said and "--attention sdpa" in said and "TRITON_INTERPRET=1" in said
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    assert "--device cpu leaves it none" in refusal(capsys, "--attention", "flash", "--device", "cpu")
+    options = make_parser(None).parse_args(["--data", "nowhere", "--attention", "flash"])
+    assert what_is_missing(options) is None
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    assert what_is_missing(options) is None
 
 
 def test_ranks_and_data_parallelism_need_each_other(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

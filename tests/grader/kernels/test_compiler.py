@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from grader.errors import LawBroken
+from tests.laws.compiling import judge_it_compiles
+
 PRODUCT = """
 @triton.jit
 def product_kernel(x_ptr, y_ptr, N: tl.constexpr):
@@ -55,6 +58,30 @@ def test_a_type_error_is_a_sentence_with_file_and_line_and_later_kernels_are_com
     for word in ("changing_kernel does not compile at tiny.py:7: Loop-carried variable total", "fp16", "fp32"):
         assert word in wrong["error"], wrong["error"]
     assert "error" not in fine and fine["kernel"] == "fine_kernel"
+
+
+def test_a_number_of_the_module_is_answered_with_what_to_do(interpret):
+    """The interpreter reads a global that the compiler refuses; the law's message says where the number may stand."""
+    source = """
+    LOG2_E = 1.4426950408889634
+
+    @triton.jit
+    def scaling_kernel(x_ptr):
+        tl.store(x_ptr, LOG2_E)
+
+    def run(at):
+        scaling_kernel[(1,)](torch.zeros(1))
+    """
+    (kernel,) = interpret(source, "compiled", flavour="compiler", capability=80).facts(0)["kernels"]
+    with pytest.raises(LawBroken) as broken:
+        judge_it_compiles(kernel)
+    message = broken.value.message
+    assert "On sm_80: scaling_kernel does not compile at tiny.py:" in message.seen and "LOG2_E" in message.seen
+    assert message.suggestion == "Put the number inside the kernel, or pass it as a tl.constexpr argument."
+    with pytest.raises(LawBroken) as broken:
+        judge_it_compiles(kernel | {"error": "scaling_kernel does not compile: types differ"})
+    assert "lenient" in broken.value.message.suggestion
+    judge_it_compiles({"kernel": "scaling_kernel", "capability": 80, "shared_bytes": 0})
 
 
 def test_the_absent_chip_is_what_torch_and_triton_say_it_is(interpret):

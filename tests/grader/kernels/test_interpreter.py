@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+ROOT = Path(__file__).parents[3]
 COPY = """
 @triton.jit
 def copy_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
@@ -29,6 +33,19 @@ def test_bytes_are_counted_by_tensor_kernel_and_program_without_masked_lanes(int
     assert launch["loaded_bytes"] == {"x": 160} and launch["stored_bytes"] == {"y": 160}
     assert launch["loaded_bytes_by_program"] == [64, 64, 32]
     np.testing.assert_array_equal(seen.rank(0)["y"], TEN["x"])
+
+
+def test_the_handouts_kernel_runs_beside_the_given_code(interpret):
+    """The example of flash_attention's handout, with what the starter gives: lengths and head dims that no block divides, any strides."""
+    handout = (ROOT / "assignments/flash_attention/handout.md").read_text()
+    example = re.search(r"```python\n(@triton\.jit\ndef scaling_kernel.*?)```", handout, re.S)
+    assert example is not None
+    given = (ROOT / "starter/flash_attention.py").read_text().partition("# --- task tiled")[0]
+    given = given.replace("from __future__ import annotations", "")  # has to stand first in a file
+    run = "\ndef run(at):\n    return {'y': scaled_by(at.inputs['x'].transpose(1, 2), 3.0)}\n"
+    x = np.random.default_rng(0).standard_normal((2, 45, 3, 24)).astype(np.float32)
+    seen = interpret(given + example[1] + run, inputs={"x": x}, returns={"y": ("float32", (2, 3, 45, 24))})
+    np.testing.assert_array_equal(seen.rank(0)["y"], 3 * x.transpose(0, 2, 1, 3))
 
 
 def test_tensor_descriptors_count_what_lies_inside_the_tensor(interpret):

@@ -56,6 +56,7 @@ def test_one_rank_is_in_your_hands_and_the_others_run_beside_it(course: Path) ->
     seen = debug(course, KEY[:6], "--rank", "1", keys="p mine\nc\n")
     assert "You are rank 1 of 2" in seen.stderr and "tensor([8., 8., 8.])" in seen.stdout
     assert "sum [15.0, 15.0, 15.0]" in seen.stdout and "every rank answered" in seen.stderr, seen.stderr
+    assert "right form and values, only grading says: make grade A=tiny" in seen.stderr  # answers of another form would pass here, too
 
 
 def test_an_unknown_key_or_rank_is_said_in_words(course: Path) -> None:

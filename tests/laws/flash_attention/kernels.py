@@ -6,6 +6,7 @@ from typing import Any
 
 from grader.errors import LawBroken
 from grader.records import Message
+from tests.laws.compiling import judge_it_compiles
 from tests.laws.flash_attention.cases import Case
 
 KIB = 1024
@@ -138,13 +139,7 @@ def judge_compiled(seen: Any, *, may_spill: bool) -> None:
         raise LawBroken(Message(seen="No kernel was launched.", suggestion="Is the work done in a Triton kernel?"))
     for kernel in kernels:
         name, chip = kernel["kernel"], f"sm_{kernel['capability']}"
-        if "error" in kernel:
-            raise LawBroken(
-                Message(
-                    seen=f"On {chip}: {kernel['error']}.",
-                    suggestion="The interpreter is more lenient than the compiler about types and shapes.",
-                )
-            )
+        judge_it_compiles(kernel)
         limit = SHARED_BYTES_LIMIT[kernel["capability"]]
         if kernel["shared_bytes"] > limit:
             raise LawBroken(

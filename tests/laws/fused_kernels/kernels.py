@@ -7,6 +7,7 @@ from typing import Any
 
 from grader.errors import LawBroken
 from grader.records import ITEMSIZE, KiB, Message, num_elements
+from tests.laws.compiling import judge_it_compiles
 from tests.laws.fused_kernels.cases import Case
 
 # Shared memory that one program can get, from NVIDIA's table of compute capabilities ("maximum amount of shared memory per thread block").
@@ -159,9 +160,7 @@ def judge_compiled(seen: Any) -> None:
         raise LawBroken(Message(seen=f"No kernel was launched in the {which} pass.", suggestion=NO_KERNEL))
     for kernel in kernels:
         name, chip = kernel["kernel"], f"sm_{kernel['capability']}"
-        if "error" in kernel:
-            words = "The interpreter is more lenient than the compiler about types, shapes and control flow."
-            raise LawBroken(Message(seen=f"On {chip}: {kernel['error']}.", suggestion=words))
+        judge_it_compiles(kernel)
         limit = SHARED_BYTES_LIMIT[kernel["capability"]]
         if kernel["shared_bytes"] > limit:
             raise LawBroken(
