@@ -48,7 +48,7 @@ CHEATS = {
     "says_done_beforehand": (
         "import gc\nfrom grader.worker.line import Line\nline = next(each for each in gc.get_objects() if isinstance(each, Line))\n"
         "def square(x):\n    line.post({'op': 'race', 'id': 0, 'say': 'done', 'testified_s': 1e-9})\n    return x * x\n",
-        ("out of turn", "never written"),  # by whether it is frozen before it has said so twice
+        ("out of turn", "never written", "in time"),  # by where it is frozen: having said so twice, before it wrote, or on its way
     ),
     "leaves": ("import os\ndef square(x):\n    os._exit(0)\n", "has ended"),
     "announces_too_much": (
