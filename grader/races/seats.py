@@ -68,9 +68,18 @@ class Seat:
             word = self._word(until)
             if word.raised is not None:
                 raise Fallen(f"raised {word.raised.get('type')}: {word.raised.get('message')}")
-            if (begun and word.begun) or (word.op == "race" and word.say == say and not begun):
-                self._asked = word.id
+            if begun and word.begun:
                 return word
+            if word.op == "race":
+                self._take_turn(word)
+                if word.say == say and not begun:
+                    return word
+
+    def _take_turn(self, word: Word) -> None:
+        """Questions are numbered as they are asked: one with an old number was never asked by our side of the process."""
+        if word.id <= self._asked:
+            raise Fallen("spoke, or ended, out of turn")
+        self._asked = word.id
 
     def require_silence(self) -> None:
         """Raises Fallen if it has spoken though it was not asked: a "done" that is there before "go" would end its window at once."""

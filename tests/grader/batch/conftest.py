@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.course import Course, load
+from grader.course import Course
 from tests.grader.batch.downloads import Files, Student, zipped
+from tests.grader.small_course import laid_out
 
 SPECIFICATION = """
 number: 3
@@ -72,16 +73,13 @@ MORE = b"TWO = 2\n"
 @pytest.fixture
 def course(tmp_path: Path) -> Course:
     """The course, in a folder of its own."""
-    root = tmp_path / "course"
-    for name, text in {
+    written = {
         "assignments/sums/assignment.yaml": SPECIFICATION,
         "tests/probes/sums.py": PROBE,
         "tests/public/test_sums.py": TESTS.format(1),
         "tests/hidden/test_sums.py": TESTS.format(5),
-    }.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    return load(root)
+    }
+    return laid_out(tmp_path / "course", written)
 
 
 def student(number: int, name: str, login: str) -> Student:

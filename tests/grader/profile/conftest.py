@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from grader.course import Course, load
+from grader.course import Course
 from grader.devices import Gpu
-from grader.observe.live import Runs
 from grader.observe.profile import GpuProfile
-from grader.pipeline import opened_runs
+from tests.grader.small_course import Submit, laid_out, runs, submitting
+
+__all__ = ["Submit", "runs"]  # fixtures are found by being here
 
 SPECIFICATION = """
 number: 3
@@ -83,7 +84,6 @@ def total(x):
 def double(x):
     return 2 * x
 """
-Submit = Callable[[str], Path]
 
 
 @pytest.fixture(scope="module")
@@ -96,30 +96,13 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
         "tests/public/test_sums.py": TESTS,
         "tests/hidden/test_sums.py": HIDDEN.replace("HOST", "False"),
     }
-    for name, text in written.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    return load(root)
-
-
-@pytest.fixture(scope="module")
-def runs(course: Course) -> Iterator[Runs]:
-    """The same processes for all of a module."""
-    with opened_runs(course.root, None) as opened:
-        yield opened
+    return laid_out(root, written)
 
 
 @pytest.fixture
 def submit(tmp_path: Path) -> Submit:
     """A folder with sums.py."""
-
-    def submit(source: str) -> Path:
-        folder = tmp_path / "submission"
-        folder.mkdir(exist_ok=True)
-        (folder / "sums.py").write_text(source)
-        return folder
-
-    return submit
+    return submitting(tmp_path / "submission", "sums.py")
 
 
 def pretended(count: int) -> GpuProfile:

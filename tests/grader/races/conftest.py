@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from grader.course import Course, load
+from grader.course import Course
 from grader.devices import Gpu
-from grader.observe.live import Runs
 from grader.observe.profile import GpuProfile
-from grader.pipeline import opened_runs
 from grader.races.conduct import Plan
+from tests.grader.small_course import Submit, laid_out, runs, submitting
+
+__all__ = ["Submit", "runs"]  # fixtures are found by being here
 
 SPECIFICATION = """
 number: 3
@@ -86,7 +86,6 @@ def square(x):
     return y
 """
 QUICK = Plan(window_s=0.03, rounds_alone=9, rounds=9, least_rounds=5, limit_s=20.0, window_limit_s=10.0)
-Submit = Callable[[str], Path]
 
 
 @pytest.fixture(scope="module")
@@ -99,30 +98,13 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
         "tests/races/squares/keeper.py": KEEPER,
         "tests/races/squares/entrants.py": ENTRANTS,
     }
-    for name, text in written.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    return load(root)
-
-
-@pytest.fixture(scope="module")
-def runs(course: Course) -> Iterator[Runs]:
-    """The same processes for all of a module."""
-    with opened_runs(course.root, None) as opened:
-        yield opened
+    return laid_out(root, written)
 
 
 @pytest.fixture
 def submit(tmp_path: Path) -> Submit:
     """A folder with squares.py."""
-
-    def submit(source: str) -> Path:
-        folder = tmp_path / "submission"
-        folder.mkdir(exist_ok=True)
-        (folder / "squares.py").write_text(source)
-        return folder
-
-    return submit
+    return submitting(tmp_path / "submission", "squares.py")
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ CHEATS = {
     "says_done_beforehand": (
         "import gc\nfrom grader.worker.line import Line\nline = next(each for each in gc.get_objects() if isinstance(each, Line))\n"
         "def square(x):\n    line.post({'op': 'race', 'id': 0, 'say': 'done', 'testified_s': 1e-9})\n    return x * x\n",
-        ("out of turn", "never written", "in time"),  # by where it is frozen: having said so twice, before it wrote, or on its way
+        "out of turn",
     ),
     "leaves": ("import os\ndef square(x):\n    os._exit(0)\n", "has ended"),
     "announces_too_much": (
@@ -86,7 +86,7 @@ def test_a_dishonest_submission_is_refused(name: str, course: Course, runs: Runs
     source, words = CHEATS[name]
     mark = raced(course, submit(source), runs, played, SHORTEST)
     assert (mark.state, mark.earned) == ("refused", 0), mark.sentence
-    assert any(word in mark.sentence for word in ([words] if isinstance(words, str) else words)), mark.sentence
+    assert words in mark.sentence, mark.sentence
 
 
 def test_without_a_gpu_nothing_is_raced(course: Course, runs: Runs, submit: Submit) -> None:
