@@ -24,6 +24,7 @@ from grader.observe.seeds import secret_of, seed_of
 from grader.pipeline import environment, grade, taken_in
 from grader.races.book import Book
 from grader.races.conduct import Conductor, Plan, cpu_ns, wall_ns
+from grader.races.crew import Crew
 from grader.races.seats import Fallen, Seat
 from grader.races.verdict import SpeedMark, judge, not_raced
 from grader.races.windows import PEER, RANKS, SUBMISSION, peaks_of, to_events, windows_of
@@ -102,6 +103,8 @@ def _raced(
         return not_raced(race, f"It builds on {missing[0]}, which does not hold: {lost[missing[0]].replace('_', ' ')}.")
     if submission.hits:
         return not_raced(race, f"{submission.hits[0].file}:{submission.hits[0].line} uses what {assignment.name} forbids.", "refused")
+    if race.ranks > len(profile.gpus):
+        return not_raced(race, f"It is a race of {race.ranks} ranks, with a GPU each, and this machine has {len(profile.gpus)}.")
     request = request_of(assignment, race, profile)
     key = runs.key(submission, request, *_sources(runs.root, assignment), canonical(devices.facts(profile.gpus)))
     outcome = runs.store.outcome(key) if runs.replay else None
@@ -121,70 +124,72 @@ def request_of(assignment: Assignment, race: Race, profile: GpuProfile) -> Reque
     """A race as an observation: what decides it, but for the machine."""
     is_real = profile.device == "cuda"
     parameters: dict[str, Json] = {"track": race.track, "against": race.against, "on": race.parameters if is_real else race.pretended}
+    network = Network("none") if race.ranks == 1 else Network("nccl") if is_real else Network("gloo")
     return Request(
-        assignment=assignment.name, probe=f"race {race.track}", parameters=parameters, world_size=len(RANKS), inputs={}, returns={},
-        network=Network("none"), flavour="cuda" if is_real else assignment.flavours[0], device=profile.device, shares_folder=not is_real,
+        assignment=assignment.name, probe=f"race {race.track}", parameters=parameters | race.environment,
+        world_size=len(RANKS) * race.ranks, inputs={}, returns={}, network=network,
+        flavour="cuda" if is_real else assignment.flavours[0], device=profile.device, shares_folder=not is_real,
     )  # fmt: skip
 
 
 def run_race(
     assignment: Assignment, race: Race, submission: Submission, request: Request, key: str, runs: Runs, profile: GpuProfile, plan: Plan
 ) -> Outcome:
-    """One race on the first GPU, nobody else on it. Raises Fallen if it fell before the submission had come in."""
+    """One race on the first GPUs, nobody else on them. Raises Fallen if it fell before the submission had come in."""
     began_s, clocks = time.monotonic(), list[Event]()
     seed = seed_of(secret_of(hidden=True), submission.hash, request.case(), "race")
     with devices.held(), tempfile.TemporaryDirectory(dir=runs.store.path.parent, prefix="nothing-") as nothing:
         openings = race_openings(assignment, race, submission, request, runs, profile, Path(nothing))
         launch = runs.launch(request.flavour, openings)
         try:
-            seats = {
-                name: Seat(name, started.pid, started.pipes.line, started.pipes.log, started.opening)
-                for name, started in zip(RANKS, launch.started, strict=True)
-            }
+            seats = [Seat(each.pid, each.pipes.line, each.pipes.log, each.opening) for each in launch.started]
+            crews = {name: Crew(seats[number * race.ranks : (number + 1) * race.ranks]) for number, name in enumerate(RANKS)}
 
             def look_at_clocks(phase: str) -> None:
                 clocks.append(Event(0, "clocks", phase, facts=dict(devices.clocks(profile.gpus[0]))))
 
-            conductor = Conductor(seats, plan, random.Random(seed), look_at_clocks, wall_ns if profile.device == "cuda" else cpu_ns)
-            fault = led(conductor)
+            conductor = Conductor(crews, plan, random.Random(seed), look_at_clocks, wall_ns if profile.device == "cuda" else cpu_ns)
+            fault = led(conductor, race.ranks)
             look_at_clocks("after")
         finally:
             launch.end()
     ranks = tuple(
-        RankOutcome(rank, fault is None or rank != fault.rank, None, log=seats[name].log.decode(errors="replace"))
-        for rank, name in enumerate(RANKS)
+        RankOutcome(rank, fault is None or rank != fault.rank, None, log=seat.log.decode(errors="replace"))
+        for rank, seat in enumerate(seats)
     )
-    return Outcome(ranks, (*to_events(conductor.windows, conductor.peaks), *clocks), fault, wall_s=time.monotonic() - began_s)
+    return Outcome(ranks, (*to_events(conductor.windows, conductor.peaks, race.ranks), *clocks), fault, wall_s=time.monotonic() - began_s)
 
 
-def led(conductor: Conductor) -> Fault | None:
+def led(conductor: Conductor, num_ranks: int = 1) -> Fault | None:
     """Lead a race to its end -> whose fault it is if it has none; Fallen goes on if nothing of the submission was there yet."""
     try:
         conductor.run()
     except Fallen as fallen:
         name, sentence = conductor.speaks, f"the {conductor.speaks} {fallen}"
         if name == SUBMISSION:
-            return Fault("fell", RANKS.index(SUBMISSION), sentence)
+            return Fault("fell", RANKS.index(SUBMISSION) * num_ranks, sentence)
         if not conductor.has_let_in:
             raise Fallen(f"{sentence} {conductor.seats[name].log.decode(errors='replace')[-500:]}".strip()) from None
-        return Fault("disturbed", RANKS.index(name), f"{sentence}, while the submission was there")
+        return Fault("disturbed", RANKS.index(name) * num_ranks, f"{sentence}, while the submission was there")
     return None
 
 
 def race_openings(
     assignment: Assignment, race: Race, submission: Submission, request: Request, runs: Runs, profile: GpuProfile, nothing: Path
 ) -> list[tuple[Json, list[Bytes]]]:
-    """What each process is told. Only the last gets the submission; `nothing` stands in its place for the others."""
+    """What each process is told. Only the last crew gets the submission; `nothing` stands in its place for the others."""
     folder = races_folder(runs.root, assignment)
     files = {"keeper": ("keeper.py", race.track), PEER: ("entrants.py", f"{race.track}_{race.against}")}
     empty = replace(submission, folder=str(nothing), files={})
     openings = []
-    for rank, name in enumerate(RANKS):
+    for name in RANKS:
         given = submission if name == SUBMISSION else empty
-        order, parts = openings_of(runs.root, runs.store.path.parent, assignment, given, request, "", [profile.gpus[0].uuid])[rank]
+        told = openings_of(runs.root, runs.store.path.parent, assignment, given, request, "")[: race.ranks]
         file, probe = ("entrants.py", f"{race.track}_submission") if name == SUBMISSION else files.get(name, files[PEER])
-        order |= {"race": name, "probes": str(folder / file), "probe": probe, "parameters": request.parameters["on"]}
-        openings.append((order, parts))
+        for (order, parts), gpu in zip(told, profile.gpus, strict=False):
+            order |= {"race": name, "probes": str(folder / file), "probe": probe, "parameters": request.parameters["on"],
+                      "world_size": race.ranks, "gpus": [gpu.uuid], "environment": race.environment}  # fmt: skip
+            openings.append((order, parts))
     return openings
 
 

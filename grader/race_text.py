@@ -29,6 +29,8 @@ class RaceText(msgspec.Struct, forbid_unknown_fields=True):
     needs: list[Need] = []
     parameters: dict[str, Any] = {}
     pretended: dict[str, Any] = {}
+    ranks: Annotated[int, msgspec.Meta(ge=1)] = 1
+    environment: dict[Annotated[str, msgspec.Meta(pattern=r"^NCCL_[A-Z0-9_]+$")], str] = {}
 
 
 def find_wrong(races: Sequence[RaceText], laws: Collection[str]) -> tuple[str, str] | None:

@@ -306,6 +306,8 @@ class Race:
     needs: tuple[str, ...] = ()  # laws without which nothing is raced
     parameters: dict[str, Json] = field(default_factory=dict)
     pretended: dict[str, Json] = field(default_factory=dict)  # in their place where the host plays a GPU
+    ranks: int = 1  # a racer is so many processes, with a GPU and a rank in its process group each
+    environment: dict[str, str] = field(default_factory=dict)  # of all ranks: what NCCL is told, so that communication shows
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from grader.races.seats import Fallen, Seat
+from grader.races.crew import Crew
+from grader.races.seats import Fallen
 from grader.races.windows import ALONE, HAND_OVER, PEER, SUBMISSION, TOGETHER, TWIN, Look, Peaks, Window
 
-START_S = 180.0  # importing, making a context, compiling kernels
 NUM_LOOKS = 4  # calls of a window that are looked at
 NUM_WARM = 2  # windows that count for nothing: kernels are compiled, clocks rise
 SMALLER = 4  # a small window has so many times fewer calls
@@ -33,6 +33,7 @@ class Plan:
     limit_s: float = 90.0  # for the rounds of a phase: the slow get fewer
     least_rounds: int = 8
     window_limit_s: float = 20.0  # for one window; a hang
+    start_s: float = 180.0  # for what happens once: importing, making a context, compiling kernels
 
 
 def wall_ns(pid: int) -> int:
@@ -49,7 +50,7 @@ def cpu_ns(pid: int) -> int:
 class Conductor:
     """A race, from open seats to windows. Raises Fallen by the name in `fallen`; what was measured until then is in `windows`."""
 
-    seats: dict[str, Seat]  # by windows.RANKS
+    seats: dict[str, Crew]  # by windows.RANKS
     plan: Plan
     lot: random.Random  # secret until each "go"
     told: Callable[[str], None] = lambda phase: None  # a phase begins
@@ -69,46 +70,48 @@ class Conductor:
         self.seats[TWIN].answer({})
         self.seats[TWIN].thaw()
         self.has_let_in = True
-        self._seat(SUBMISSION, memory[2])
+        self._seat(SUBMISSION, memory, 2)
         self._rounds(TOGETHER, SUBMISSION, calls, self.plan.rounds)
 
-    def _set_up(self) -> list[object]:
+    def _set_up(self) -> list[list[object]]:
+        """-> what each keeper has told of its memory."""
         self.speaks, keeper = "keeper", self.seats["keeper"]
-        keeper.open(START_S)
-        told = keeper.hear("ready", START_S)
-        self._num_slots = told.slots
-        if told.slots < SMALLER:
-            raise Fallen(f"has memory for {told.slots} calls at a time; a race needs {SMALLER}")
+        keeper.open(self.plan.start_s)
+        told = keeper.hear("ready", self.plan.start_s)
+        self._num_slots, memory = min(word.slots for word in told), [word.memory for word in told]
+        if self._num_slots < SMALLER:
+            raise Fallen(f"has memory for {self._num_slots} calls at a time; a race needs {SMALLER}")
         keeper.answer({"do": "peaks"})
-        seen = keeper.hear("peaks", START_S)
-        self.peaks = Peaks(seen.bytes_per_s, seen.flops_per_s, seen.moved_bytes, seen.flops)
-        self._seat(PEER, told.memory[0])
-        self._seat(TWIN, told.memory[1])
-        return told.memory
+        seen = keeper.hear("peaks", self.plan.start_s)
+        fastest = {name: max(getattr(word, name) for word in seen) for name in ("bytes_per_s", "flops_per_s", "link_bytes_per_s")}
+        self.peaks = Peaks(moved_bytes=seen[0].moved_bytes, flops=seen[0].flops, sent_bytes=seen[0].sent_bytes, **fastest)
+        self._seat(PEER, memory, 0)
+        self._seat(TWIN, memory, 1)
+        return memory
 
-    def _seat(self, name: str, memory: object) -> None:
+    def _seat(self, name: str, memory: list[list[object]], lane: int) -> None:
         self.speaks, seat = name, self.seats[name]
-        seat.open(START_S)
-        seat.hear("ready", START_S)
-        seat.answer({"memory": memory})
-        seat.hear("prepared", START_S)
+        seat.open(self.plan.start_s)
+        seat.hear("ready", self.plan.start_s)
+        seat.answer(*({"memory": lanes[lane]} for lanes in memory))
+        seat.hear("prepared", self.plan.start_s)
         seat.freeze()
 
     def _calibrate(self) -> tuple[int, int]:
         """How many calls a large and a small window have."""
         calls = 1
         for _ in range(NUM_WARM):
-            elapsed_s = self._window(ALONE, PEER, "", calls, START_S).elapsed_s
+            elapsed_s = self._window(ALONE, PEER, "", calls, self.plan.start_s).elapsed_s
         while calls < SMALLER or (elapsed_s < self.plan.window_s and calls < self._num_slots):
             calls = min(self._num_slots, max(calls + 1, min(4 * calls, int(1.1 * calls * self.plan.window_s / elapsed_s))))
-            elapsed_s = self._window(ALONE, PEER, "", calls, START_S).elapsed_s
+            elapsed_s = self._window(ALONE, PEER, "", calls, self.plan.start_s).elapsed_s
         return calls, max(1, calls // SMALLER)
 
     def _rounds(self, phase: str, rival: str, calls: tuple[int, int], num_rounds: int) -> None:
         """Every round has a large and a small window of each, and one that only hands over, in an order drawn by lot."""
         turns = [(PEER, "", n) for n in calls] + [(rival, "", n) for n in calls] + [(PEER, HAND_OVER, n) for n in calls]
         for lane, entrant, num_calls in turns * NUM_WARM:
-            self._window(phase, lane, entrant, num_calls, START_S)
+            self._window(phase, lane, entrant, num_calls, self.plan.start_s)
         self.told(phase)
         until = time.monotonic() + self.plan.limit_s
         for number in range(num_rounds):
@@ -125,21 +128,23 @@ class Conductor:
         self.speaks = "keeper"
         fresh = {"lane": int(lane != PEER), "calls": num_calls, "looks": NUM_LOOKS, "seed": self.lot.randrange(SEED_RANGE)}
         keeper.answer({"do": "fill", **fresh})
-        keeper.hear("filled", START_S)
+        keeper.hear("filled", self.plan.start_s)
         self.speaks = lane
         racer.require_silence()
-        began_ns = self.clock_ns(racer.pid)
+        began_ns = [self.clock_ns(pid) for pid in racer.pids]
         racer.thaw()
         racer.answer({"entrant": entrant, "order": order})
         done = racer.hear("done", limit_s)
         racer.freeze()
         self.speaks = "keeper"
         keeper.answer({"do": "look"})
-        keeper.hear("taken", START_S)
-        elapsed_s = (self.clock_ns(racer.pid) - began_ns) / 1e9
+        keeper.hear("taken", self.plan.start_s)
+        elapsed_s = max(self.clock_ns(pid) - before_ns for pid, before_ns in zip(racer.pids, began_ns, strict=True)) / 1e9
         keeper.answer({})
-        seen = keeper.hear("seen", START_S)
-        looks = tuple(Look(*each) for each in seen.errors) if not entrant else ()
-        testified_s = done.testified_s if done.testified_s is not None else float("nan")
+        seen = keeper.hear("seen", self.plan.start_s)
+        testified_s = max(word.testified_s if word.testified_s is not None else float("nan") for word in done)
+        looks = () if entrant else tuple(
+            Look(slot, name if len(seen) == 1 else f"{name} on rank {rank}", error, plain)
+            for rank, word in enumerate(seen) for slot, name, error, plain in word.errors
+        )  # fmt: skip
         return Window(phase, lane, entrant, self._num_turns, num_calls, elapsed_s, testified_s, looks)
-

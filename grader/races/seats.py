@@ -9,6 +9,7 @@ import select
 import signal
 import socket
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -38,6 +39,8 @@ class Word(msgspec.Struct):
     flops_per_s: float = 0.0
     moved_bytes: float = 0.0
     flops: float = 0.0
+    link_bytes_per_s: float = 0.0
+    sent_bytes: float = 0.0
     begun: bool = False
     raised: dict[str, Any] | None = None
 
@@ -45,15 +48,24 @@ class Word(msgspec.Struct):
 class Seat:
     """A process that waits for a word of the judge's, or works on one."""
 
-    def __init__(self, name: str, pid: int, line: socket.socket, log: int, opening: tuple[Json, list[frames.Bytes]]) -> None:
-        self.name, self.pid, self.log = name, pid, b""
+    def __init__(self, pid: int, line: socket.socket, log: int, opening: tuple[Json, list[frames.Bytes]]) -> None:
+        self.pid, self.log = pid, b""
         self._line, self._log_fd, self._opening, self._asked = line, log, opening, -1
         line.setblocking(True)
 
-    def open(self, deadline_s: float) -> None:
-        """Tell it what it is; return once it is set up."""
+    def tell(self) -> None:
+        """Tell it what it is; `hear(begun=True)` returns once it is set up."""
         frames.send(self._line, *self._opening)
-        self.hear("", deadline_s, begun=True)
+
+    def fds(self) -> list[int]:
+        """What becomes readable when it speaks or writes to its log."""
+        return [self._line.fileno(), *([self._log_fd] if self._log_fd >= 0 else [])]
+
+    def has_spoken(self, ready: Sequence[int]) -> bool:
+        """Whether there is something to hear, of `fds` that are ready; its log is read on the way."""
+        if self._log_fd in ready:
+            self._read_log()
+        return self._line.fileno() in ready
 
     def answer(self, word: Json) -> None:
         """Answer what it has asked: that is how it is told what to do next. A racer may not read: then it hears nothing."""
@@ -112,13 +124,10 @@ class Seat:
     def _exactly(self, num_bytes: int, until: float) -> bytes:
         parts, missing = [], num_bytes
         while missing:
-            watched = [self._line.fileno(), *([self._log_fd] if self._log_fd >= 0 else [])]
-            ready, _, _ = select.select(watched, [], [], max(0.0, until - time.monotonic()))
+            ready, _, _ = select.select(self.fds(), [], [], max(0.0, until - time.monotonic()))
             if not ready:
                 raise Fallen("did not answer in time")
-            if self._log_fd in ready:
-                self._read_log()
-            if self._line.fileno() in ready:
+            if self.has_spoken(ready):
                 try:
                     part = self._line.recv(min(missing, 2**16))
                 except OSError:

@@ -19,6 +19,7 @@ DISTURBED = 1.10  # the peer beside the submission over the peer before it: cloc
 PLAIN_NORM, PLAIN_WORST = 2.0, 4.0  # times a plain implementation's error in the same dtypes; the worst of thousands strays further
 RESOLUTION = 1e-6  # float32's, for plain implementations that happen to be exact
 FLOOR_MARGIN = 1.25  # the keeper's own copy and product are not the best that the device can do
+LINK_MARGIN = 2.0  # nor its all-reduce: other collectives find other ways; a link that was not to be used is ten times as fast
 CLOCKS_DIFFER = 0.5  # of a large window, the racer's own clock tells less than this
 
 
@@ -90,8 +91,9 @@ def _differs(look: Look) -> str:
 
 
 def floor_s(peaks: Peaks) -> float:
-    """No call is faster than this: its bytes at the device's bandwidth, or its FLOPs at the device's speed."""
-    return max(peaks.moved_bytes / peaks.bytes_per_s, peaks.flops / peaks.flops_per_s) / FLOOR_MARGIN
+    """No call is faster than this: its bytes at the device's bandwidth, its FLOPs at the device's speed, or its messages at the link's."""
+    link_s = peaks.sent_bytes / peaks.link_bytes_per_s / LINK_MARGIN if peaks.link_bytes_per_s else 0.0
+    return max(peaks.moved_bytes / peaks.bytes_per_s / FLOOR_MARGIN, peaks.flops / peaks.flops_per_s / FLOOR_MARGIN, link_s)
 
 
 def _impossible(seen: Estimate | None, peaks: Peaks | None) -> str:
@@ -99,7 +101,9 @@ def _impossible(seen: Estimate | None, peaks: Peaks | None) -> str:
         return ""
     return (f"a call took {_ms(seen.rival_slow_s)} at most, but on this device it can't take less than {_ms(floor_s(peaks))}: it moves "
             f"{peaks.moved_bytes:.3g} bytes at {peaks.bytes_per_s:.3g} per second and needs {peaks.flops:.3g} FLOPs "
-            f"at {peaks.flops_per_s:.3g}, both measured here")  # fmt: skip
+            f"at {peaks.flops_per_s:.3g}"
+            + (f", and sends {peaks.sent_bytes:.3g} bytes at {peaks.link_bytes_per_s:.3g}" if peaks.link_bytes_per_s else "")
+            + ", all measured here")  # fmt: skip
 
 
 def _doubt(race: Race, alone: Estimate | None, seen: Estimate | None) -> str:

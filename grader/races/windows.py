@@ -11,7 +11,7 @@ import msgspec
 from grader.records import Event, Outcome
 
 PEER, TWIN, SUBMISSION = "peer", "twin", "submission"
-RANKS = ("keeper", PEER, TWIN, SUBMISSION)  # of the run that a race is
+RANKS = ("keeper", PEER, TWIN, SUBMISSION)  # of the run that a race is; each is as many as the race has ranks
 ALONE, TOGETHER = "alone", "together"  # before the submission has been imported, and with it
 HAND_OVER = "hand over"  # calls that only leave an output in the keeper's memory; also in worker/race.py, which nobody imports
 Error = tuple[float | None, float | None]  # over the norm, worst over largest; None: not finite
@@ -49,13 +49,15 @@ class Peaks:
     flops_per_s: float
     moved_bytes: float
     flops: float
+    link_bytes_per_s: float = 0.0  # of one rank, in an all-reduce of the keepers'; 0: no ranks
+    sent_bytes: float = 0.0  # by one rank
 
 
-def to_events(windows: Iterable[Window], peaks: Peaks | None) -> tuple[Event, ...]:
-    """For the store, beside everything else that was ever observed."""
+def to_events(windows: Iterable[Window], peaks: Peaks | None, num_ranks: int = 1) -> tuple[Event, ...]:
+    """For the store, beside everything else that was ever observed; a crew of `num_ranks` speaks by its first."""
     told = (Event(0, "peaks", facts=asdict(peaks)),) if peaks is not None else ()
     return told + tuple(
-        Event(RANKS.index(window.lane), "window", window.phase, facts=msgspec.to_builtins(window)) for window in windows
+        Event(RANKS.index(window.lane) * num_ranks, "window", window.phase, facts=msgspec.to_builtins(window)) for window in windows
     )
 
 

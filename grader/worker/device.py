@@ -28,6 +28,8 @@ ENVIRONMENT = {
     "TORCH_NCCL_ENABLE_MONITORING": "0",  # its thread would ask the judge's store without end; the judge watches for hangs himself
     "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
 }
+OF_GROUPS = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "NCCL_IB_DISABLE", "NCCL_NVLS_ENABLE", "TORCH_NCCL_ENABLE_MONITORING",
+             "TORCH_NCCL_DUMP_ON_TIMEOUT")  # fmt: skip
 HANDLERS = ("__torch_function__", "__torch_dispatch__")
 SLACK_BYTES = 64 * MiB  # the allocator takes memory from the driver in pieces of up to 20 MiB
 
@@ -37,7 +39,9 @@ def enter(order: Json) -> torch.device:
     if order.get("device", "") != "cuda":
         return torch.device("cpu")
     os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(order["gpus"])
-    if "race" in order:  # one GPU for all, and torch as everybody uses it: what makes numbers exact costs time
+    if "race" in order:  # one GPU for each rank, and torch as everybody uses it: what makes numbers exact costs time
+        if order["world_size"] > 1:
+            os.environ.update({name: ENVIRONMENT[name] for name in OF_GROUPS} | order["environment"], LOCAL_RANK="0")
         device = torch.device("cuda", 0)
         torch.cuda.set_device(device)
         return device

@@ -1,4 +1,4 @@
-"""Dishonest attention for races on a GPU: code behind the solution of flash_attention, which it may call. `must` is how its race may end.
+"""Dishonest submissions for races on a GPU: code behind the solution of an assignment, which it may call. `must` is how its race may end.
 
     refused   no marks, whatever the time
     honest    it does the work and gains nothing by the trick: no faster than the solution, within noise
@@ -18,6 +18,8 @@ class Cheat:
     name: str
     must: str
     code: str
+    race: str = "flash_attention.forward"
+    file: str = "flash_attention.py"  # what it stands behind
 
 
 HONEST = """
@@ -200,4 +202,68 @@ def flash_attention(q, k, v, causal=False, **options):
     return torch._C._nn.scaled_dot_product_attention(q, k, v, is_causal=causal)
 """),
 }  # fmt: skip
-CHEATS = tuple(Cheat(name, must, HONEST + code) for name, (must, code) in TRICKS.items())
+# Two ranks. What is synchronised is the gradient, in `finish_gradient_synchronization` and in the hooks that lead to it.
+OF_RANKS = {
+    "no_communication_at_all": ("refused", """
+class DistributedDataParallel(nn.Module):
+    def __init__(self, module, *rest, **options):
+        super().__init__()
+        self.module = module
+    def forward(self, x):
+        return self.module(x)
+    def finish_gradient_synchronization(self):
+        pass
+"""),
+    "communicates_in_every_third_call": ("refused", """
+class DistributedDataParallel(DistributedDataParallel):
+    number = 0
+    def forward(self, x):
+        self.number += 1
+        self.is_synchronizing = self.number % 3 == 0
+        return super().forward(x)
+    def finish_gradient_synchronization(self):
+        if self.is_synchronizing:
+            super().finish_gradient_synchronization()
+"""),
+    "sends_half_of_each_number": ("refused", """
+_all_reduce = dist.all_reduce
+def _halved(tensor, *rest, async_op=False, **options):
+    short = tensor.bfloat16()
+    _all_reduce(short, *rest, **options)
+    tensor.copy_(short)
+    class Done:
+        def wait(self): pass
+    return Done()
+dist.all_reduce = _halved
+"""),
+    "does_not_wait_for_what_it_sends": ("no marks", """
+class DistributedDataParallel(DistributedDataParallel):
+    def finish_gradient_synchronization(self):
+        class Done:
+            def wait(self): pass
+        for bucket in self.buckets:
+            bucket.kept = bucket.work
+            bucket.work = Done()
+        super().finish_gradient_synchronization()
+"""),
+    "one_rank_says_done_and_leaves": ("refused", """
+import os
+class DistributedDataParallel(DistributedDataParallel):
+    def finish_gradient_synchronization(self):
+        super().finish_gradient_synchronization()
+        if dist.get_rank() == 1:
+            os._exit(0)
+"""),
+    "takes_the_way_that_is_closed": ("no marks", """
+import os
+os.environ.pop("NCCL_P2P_DISABLE", None)
+_own = []
+class DistributedDataParallel(DistributedDataParallel):
+    def __init__(self, module, *rest, **options):
+        super().__init__(module, dist.new_group(backend="nccl" if next(module.parameters()).is_cuda else "gloo"), **options)
+"""),
+}  # fmt: skip
+CHEATS = tuple(
+    [Cheat(name, must, HONEST + code) for name, (must, code) in TRICKS.items()]
+    + [Cheat(name, must, code, "data_parallel.step", "data_parallel.py") for name, (must, code) in OF_RANKS.items()]
+)

@@ -29,12 +29,13 @@ from grader.races.book import write as write_book
 from grader.races.conduct import Plan
 from grader.races.verdict import SpeedMark, share
 from grader.records import Assignment, Race
-from tests.soak.race_cheats import CHEATS
+from tests.soak.race_cheats import CHEATS, Cheat
 
 ROOT = Path(__file__).parents[2]
 PLANS = {"races": Plan(rounds_alone=11, rounds=15, limit_s=30), "half": Plan(rounds_alone=7, rounds=11, limit_s=20),
-         "cheats": Plan(rounds_alone=5, rounds=5, least_rounds=5, limit_s=15, window_limit_s=15)}  # fmt: skip
+         "cheats": Plan(rounds_alone=5, rounds=5, least_rounds=5, limit_s=12, window_limit_s=10, start_s=40)}  # fmt: skip
 PRETENDED = Plan(window_s=1e-6, rounds_alone=1, rounds=1, window_limit_s=60)  # the interpreter is slow: as few calls as there may be
+PRETENDED_GPUS = tuple(devices.Gpu(number, f"GPU-pretend-{number}", "pretended GPU", "none", 0, 0) for number in range(2))
 TWICE = """
 _once = flash_attention
 
@@ -43,6 +44,8 @@ def flash_attention(*tensors, **options):
     return _once(*tensors, **options)
 """
 HALF_TIMES, HALF_ALLOWED = 10, 0.03
+GAIN_ALLOWED = 1.05  # over the upper end of the honest ratio: short races
+RESULTS = ROOT / "tests" / "benchmarks" / "results" / "race_soak_h200.json"
 
 
 class Field:
@@ -50,7 +53,7 @@ class Field:
 
     def __init__(self, options: argparse.Namespace, course: Course, runs: Runs) -> None:
         self.options, self.course, self.runs = options, course, runs
-        gpus = (devices.Gpu(0, "GPU-pretend", "pretended GPU", "none", 0, 0),) if options.pretend else devices.found()[:1]
+        gpus = PRETENDED_GPUS if options.pretend else devices.found()[:2]
         self.profile = GpuProfile(gpus, "pretend" if options.pretend else "cuda")
         self.until = time.monotonic() + options.limit_s
         self.known: dict[str, Any] = {"machine": environment() | devices.facts(gpus)}
@@ -95,8 +98,8 @@ def step_races(field: Field) -> None:
 
 def step_half(field: Field) -> None:
     """flash_attention.forward at half of its speed: is the share of the marks the one that half the ratio says?"""
-    assignment, race = _forward(field)
-    written = _written(field, "twice", (ROOT / "solutions" / "flash_attention.py").read_text() + TWICE)
+    assignment, race = _race(field, "flash_attention.forward")
+    written = _written(field, "twice", "flash_attention.py", (ROOT / "solutions" / "flash_attention.py").read_text() + TWICE)
     (whole,) = field.race("half", assignment, ROOT / "solutions", race.id)
     field.tell("half: whole", whole, time.monotonic())
     if whole.estimate is None:
@@ -115,29 +118,53 @@ def step_half(field: Field) -> None:
 
 
 def step_cheats(field: Field) -> None:
-    """Each ends refused, or with what its honest part takes."""
-    assignment, race = _forward(field)
-    for cheat in CHEATS:
+    """Each ends refused, or with what its honest part takes. First those of which no result says yet that they end as they must."""
+    honest: dict[str, float] = {}
+    for cheat in sorted(CHEATS, key=lambda each: _has_ended_well(each)):
         if field.is_over:
             return
         if field.options.only in cheat.name:
+            assignment, race = _race(field, cheat.race)
+            solution = (ROOT / "solutions" / cheat.file).read_text()
+            if race.id not in honest:
+                began_s = time.monotonic()
+                (mark,) = field.race("cheats", assignment, _written(field, f"honest {race.id}", cheat.file, solution), race.id)
+                field.tell(f"honest: {race.id}", mark, began_s)
+                honest[race.id] = mark.estimate.high if mark.estimate else 0.0
             began_s = time.monotonic()
-            source = (ROOT / "solutions" / "flash_attention.py").read_text() + cheat.code
-            (mark,) = field.race("cheats", assignment, _written(field, cheat.name, source), race.id)
-            field.tell(f"cheat {cheat.name}", mark, began_s, expected=cheat.must)
+            (mark,) = field.race("cheats", assignment, _written(field, cheat.name, cheat.file, solution + cheat.code), race.id)
+            field.tell(f"cheat {cheat.name}", mark, began_s, expected=cheat.must, ok=_ends_well(cheat, mark, honest[race.id]))
 
 
-def _forward(field: Field) -> tuple[Assignment, Race]:
-    (assignment,) = (each for each in field.course.assignments if each.name == "flash_attention")
-    race = next(race for race in assignment.races if race.id == "flash_attention.forward")
+def _ends_well(cheat: Cheat, mark: SpeedMark, honest_ratio: float) -> bool:
+    """Whether the race ended as the cheat's may: see tests/soak/race_cheats.py."""
+    gains_nothing = mark.estimate is not None and mark.estimate.low <= GAIN_ALLOWED * honest_ratio
+    return {
+        "refused": mark.state == "refused",
+        "no marks": mark.state in ("refused", "inconclusive") or gains_nothing,
+        "honest": mark.state in ("refused", "inconclusive") or gains_nothing,
+        "known to pass": mark.state == "judged",
+    }[cheat.must]
+
+
+def _has_ended_well(cheat: Cheat) -> bool:
+    """In a stored run on a GPU."""
+    runs = json.loads(RESULTS.read_text())["runs"]
+    states = [run["marks"][f"cheat {cheat.name}"]["state"] for run in runs if f"cheat {cheat.name}" in run["marks"]]
+    return bool(states) and (states[-1] == "judged") == (cheat.must in ("honest", "known to pass"))
+
+
+def _race(field: Field, wanted: str) -> tuple[Assignment, Race]:
+    """The assignment with that race alone, and without rules, which are no wall."""
+    ((assignment, race),) = ((each, race) for each in field.course.assignments for race in each.races if race.id == wanted)
     return replace(without_rules(assignment), races=(race,)), race
 
 
-def _written(field: Field, name: str, source: str) -> Path:
+def _written(field: Field, name: str, file: str, source: str) -> Path:
     folder = field.options.out / "submissions" / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    (folder / "flash_attention.py").write_text(source)
+    (folder / file).write_text(source)
     return folder
 
 

@@ -27,11 +27,11 @@ class Clock:
 
 
 class Puppet:
-    """A seat whose process does not exist."""
+    """A crew of one whose process does not exist."""
 
     def __init__(self, stage: Stage, name: str) -> None:
         self._stage, self._name, self._told = stage, name, {}
-        self.pid, self.log, self.is_frozen = 0, b"", False
+        self.pids, self.log, self.is_frozen = [0], b"", False
 
     def open(self, deadline_s: float) -> None:
         self._stage.opened.append(self._name)
@@ -39,12 +39,12 @@ class Puppet:
     def answer(self, word: Any) -> None:
         self._told = word
 
-    def hear(self, say: str, deadline_s: float) -> Word:
+    def hear(self, say: str, deadline_s: float) -> list[Word]:
         if say == "done":
             self._stage.run_window(self._name, self._told, self.is_frozen)
         errors = self._stage.looks if say == "seen" else []
-        return Word(op="race", say=say, slots=64, memory=[[], [], []], errors=errors, testified_s=self._stage.testified_s,
-                    bytes_per_s=1e12, flops_per_s=1e15, moved_bytes=1e8, flops=1e9)  # fmt: skip
+        return [Word(op="race", say=say, slots=64, memory=[[], [], []], errors=errors, testified_s=self._stage.testified_s,
+                     bytes_per_s=1e12, flops_per_s=1e15, moved_bytes=1e8, flops=1e9)]  # fmt: skip
 
     def require_silence(self) -> None:
         assert self.is_frozen

@@ -129,12 +129,11 @@ def test_the_order_is_drawn_anew_in_every_round() -> None:
     assert len({tuple(sorted(each)) for each in rounds.values()}) == 2  # of peer and twin, of peer and submission
 
 
-
 def test_a_question_that_was_never_asked_is_out_of_turn() -> None:
     """Code beside the racer may say "done" on its line, but not with a number that comes next: those have been used."""
     mine, its = socket.socketpair()
     with mine, its:
-        seat = Seat(SUBMISSION, 0, mine, -1, ({}, []))
+        seat = Seat(0, mine, -1, ({}, []))
         for number in (0, 1, 1):
             its.sendall(b"".join(frames.pack({"op": "race", "id": number, "say": "done"}, [])))
         assert [seat.hear("done", 5.0).id for _ in range(2)] == [0, 1]
