@@ -140,7 +140,7 @@ class Conductor:
         keeper.answer({"do": "look"})
         keeper.hear("taken", self.plan.start_s)
         elapsed_s = max(self.clock_ns(pid) - before_ns for pid, before_ns in zip(racer.pids, began_ns, strict=True)) / 1e9
-        keeper.answer({})
+        keeper.answer({"compare": not entrant})  # what a hand-over leaves is nobody's answer
         seen = keeper.hear("seen", self.plan.start_s)
         testified_s = max(word.testified_s if word.testified_s is not None else float("nan") for word in done)
         looks = () if entrant else tuple(

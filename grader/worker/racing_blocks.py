@@ -53,6 +53,7 @@ class Track:
     shared: tuple[str, ...] = ()
     means_over_ranks = True  # a weight's gradient is the mean of all ranks'; else x is the same on all ranks, and nothing is added up
     precision = "float32"
+    most_calls = 4
 
     def __init__(self, device: torch.device, blocks: int, batch: int, width: int, hidden: int, rank: int, world_size: int) -> None:
         self.device, self.rank, self.world_size = device, rank, world_size
