@@ -101,7 +101,7 @@ class Hand:
             status = self._process.exitcode
             how = signal.Signals(-status).name if status is not None and status < 0 else f"exit code {status}"
             ended = Ended(work.key, "machine", f"the process that graded it died ({how})")
-        return work, replace(ended, attempts=self._attempt, host=socket.gethostname())
+        return work, replace(ended, attempts=self._attempt, host=this_node())
 
     def is_fit(self) -> bool:
         """Whether it can be given another work; one that has done its share is ended."""
@@ -121,6 +121,11 @@ class Hand:
         self._process.join()
         self._line.close()
         shutil.rmtree(self._out / f"graded-{self._process.pid}", ignore_errors=True)
+
+
+def this_node() -> str:
+    """This machine as Slurm calls it, which need not be how it calls itself; outside Slurm, as it calls itself."""
+    return os.environ.get("SLURMD_NODENAME") or socket.gethostname()
 
 
 def _ready(hands: list[Hand], limit_s: float) -> list[Hand]:

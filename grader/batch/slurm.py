@@ -2,7 +2,7 @@
 
 A job grades a few works, each in a process that can be killed, and leaves three things of each in the folder: observations, the report,
 a word on how it ended; every one of them by a rename. This process collects them, and is the only one that writes rows. Whether a job still
-lives is squeue's to say, since not every cluster keeps accounts.
+lives is squeue's to say, since not every cluster keeps accounts; where it died, its own first words, for a dead one is asked nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import hashlib
 import shutil
 import subprocess
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Any, Protocol
 import msgspec
 from submitit.helpers import Checkpointable
 
-from grader.batch.local import NUM_ATTEMPTS, LocalCrew
+from grader.batch.local import NUM_ATTEMPTS, LocalCrew, this_node
 from grader.batch.work import LEFT, Ended, Job, Work, known
 from grader.errors import UsageError
 from grader.report.files import PRIVATE, write_bytes
@@ -28,6 +29,7 @@ from grader.store import STORE_NAME, Store
 
 LOGS = "slurm"  # in the folder of a batch
 MOST_PER_JOB = 8  # works: importing torch once for eight is a twentieth of their time, and a job that dies loses little
+NODE = ".node"  # ending of what a job leaves as it begins
 POLL_S = 1.0
 MINUTES_TO_START = 10  # of a job's time limit
 
@@ -67,14 +69,16 @@ class SlurmCrew:
         out, waiting = Path(self.job.out), {work.key: work for work in works}
         (out / LEFT).mkdir(exist_ok=True)
         started: list[Started] = []
-        failed_on: set[str] = set()
+        failed_on: dict[str, set[str]] = defaultdict(set)  # nodes, by the key of the work that failed there
         has_failed = False
         try:
             self._cancel(started)  # those of a process that was killed
+            for place in (out / LEFT).glob(f"*{NODE}"):
+                place.unlink()
             with closing(Store(out / STORE_NAME, forgets=False)) as store:
                 for attempt in range(1, NUM_ATTEMPTS + 1):
                     failed: list[Ended] = []
-                    started = self._submit(list(waiting.values()), failed_on)
+                    started = self._begin(waiting.values(), failed_on)
                     for ended in self._collect(started, set(waiting), store):
                         ended = replace(ended, attempts=attempt)
                         has_failed |= ended.state == "machine"
@@ -82,31 +86,38 @@ class SlurmCrew:
                             failed.append(ended)
                         else:
                             yield ended
-                    failed_on |= {ended.host for ended in failed if ended.host}
+                    for ended in failed:
+                        failed_on[ended.key] |= {ended.host} - {""}
                     waiting = {ended.key: waiting[ended.key] for ended in failed}
             if not has_failed:
                 shutil.rmtree(out / LOGS, ignore_errors=True)
         finally:
             self._cancel(started)
 
-    def _submit(self, works: Sequence[Work], failed_on: set[str]) -> list[Started]:
-        """An array of jobs; where works failed before, they are not tried again, if the cluster has other nodes."""
-        if not works:
-            return []
-        num_each = min(MOST_PER_JOB, -(-len(works) // self.num_jobs))
+    def _begin(self, works: Iterable[Work], failed_on: Mapping[str, set[str]]) -> list[Started]:
+        """An array for all works that failed on the same nodes before; for those that failed nowhere, too."""
+        alike: dict[frozenset[str], list[Work]] = defaultdict(list)
+        for work in works:
+            alike[frozenset(failed_on.get(work.key, ()))].append(work)
+        num_jobs = max(1, self.num_jobs // max(1, len(alike)))
+        return [job for nodes, those in alike.items() for job in self._submit(those, nodes, num_jobs)]
+
+    def _submit(self, works: Sequence[Work], failed_on: Collection[str], num_jobs: int) -> list[Started]:
+        """An array of jobs; not on the nodes where these works failed before, if the cluster has others."""
+        num_each = min(MOST_PER_JOB, -(-len(works) // num_jobs))
         job = replace(self.job, shares_store=False)
         chunks = [Chunk(job, tuple(works[first : first + num_each]), self.limit_s) for first in range(0, len(works), num_each)]
         minutes = MINUTES_TO_START + num_each * self.limit_s / 60
         nodes = ",".join(filter(None, [self.settings.get("exclude"), *sorted(failed_on)]))
-        executor = self._executor(minutes, self.settings | ({"exclude": nodes} if nodes else {}))
+        executor = self._executor(minutes, num_jobs, self.settings | ({"exclude": nodes} if nodes else {}))
         try:
             return list(executor.submit_array(chunks))
         except Exception as refused:  # submitit has no error of its own for what sbatch says
             if failed_on:
-                return self._submit(works, set())
+                return self._submit(works, (), num_jobs)
             raise UsageError(f"Slurm takes no such job: {str(refused).strip().splitlines()[-1]}") from refused
 
-    def _executor(self, minutes: float, settings: dict[str, str]) -> Any:
+    def _executor(self, minutes: float, num_jobs: int, settings: dict[str, str]) -> Any:
         import submitit
 
         logs = Path(self.job.out) / LOGS
@@ -117,7 +128,7 @@ class SlurmCrew:
         executor = submitit.SlurmExecutor(logs)
         told = {"cpus-per-task": "1", "requeue": True, **settings}
         executor.update_parameters(
-            job_name=self._name(), time=int(minutes), array_parallelism=self.num_jobs, stderr_to_stdout=True, additional_parameters=told
+            job_name=self._name(), time=int(minutes), array_parallelism=num_jobs, stderr_to_stdout=True, additional_parameters=told
         )
         return executor
 
@@ -132,6 +143,7 @@ class SlurmCrew:
             for place in sorted(folder.glob("*.json")):
                 ended = msgspec.json.decode(place.read_bytes(), type=Ended)
                 place.unlink()
+                _begun_on(folder, ended.key)
                 if ended.key in keys:
                     keys.discard(ended.key)
                     yield ended
@@ -139,8 +151,11 @@ class SlurmCrew:
                 break
             is_over = not self._any_alive(started)  # and then one more look: the last word may have come meanwhile
             time.sleep(POLL_S)
-        sentence = f"the job that was to grade it has ended without a word; see {folder.with_name(LOGS)}"
-        yield from (Ended(key, "machine", sentence) for key in keys)
+        for key in keys:
+            node = _begun_on(folder, key)
+            where = f" on {node}" if node else ""
+            sentence = f"the job that was to grade it{where} has ended without a word; see {folder.with_name(LOGS)}"
+            yield Ended(key, "machine", sentence, host=node)
 
     def _any_alive(self, started: list[Started]) -> bool:
         if self.cluster == "local":
@@ -171,19 +186,32 @@ class Chunk(Checkpointable):
         """Grade the works one after the other, and leave a word on each."""
         out = Path(self.job.out)
         crew = LocalCrew(self.job, 1, self.limit_s, num_attempts=1)  # another try is for another job, elsewhere if possible
+        for work in self.works:  # should this job die, so that the next is sent elsewhere
+            write_bytes(out / LEFT / f"{work.key}{NODE}", this_node().encode(), PRIVATE)
         todo = []
         for work in self.works:
             ended = known(out, work.key)
             if ended is None:
                 todo.append(work)
             else:
-                _leave(out, ended)
+                leave(out, ended)
         for ended in crew.carry_out(todo):
-            _leave(out, ended)
+            leave(out, ended)
 
 
-def _leave(out: Path, ended: Ended) -> None:
+def leave(out: Path, ended: Ended) -> None:
+    """A word on how a work ended, for the process that writes rows."""
     write_bytes(out / LEFT / f"{ended.key}.json", msgspec.json.encode(ended), PRIVATE)
+
+
+def _begun_on(folder: Path, key: str) -> str:
+    """The node on which the work's job began, which is then forgotten; "" if none has."""
+    try:
+        node = (place := folder / f"{key}{NODE}").read_text("utf-8")
+        place.unlink()
+    except FileNotFoundError:
+        return ""
+    return node
 
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:

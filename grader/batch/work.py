@@ -70,7 +70,7 @@ class Ended:
     wall_s: float = 0.0
     attempts: int = 1
     is_course: bool = False  # the failure is the course's: another try would end the same
-    host: str = ""  # the machine that tried
+    host: str = ""  # the machine that tried, "" if that isn't known
 
 
 def judged_by(course: Course, assignments: Sequence[Assignment]) -> str:

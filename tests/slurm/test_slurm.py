@@ -32,6 +32,11 @@ def queue_runs_empty(patience_s: float = 60.0) -> bool:
     return True
 
 
+def num_nodes() -> int:
+    """Of the cluster."""
+    return len(subprocess.run(["sinfo", "--noheader", "--Node", "--format=%N"], capture_output=True, check=True).stdout.split())
+
+
 def test_slurm_gives_the_same_rows_as_this_machine(course: Course, handed: dict[Student, Files], tmp_path: Path) -> None:
     """An array of jobs, two at a time, each with a GPU of the cluster's; nothing is left in its queue."""
     plain(tmp_path / "in", handed)
@@ -43,12 +48,16 @@ def test_slurm_gives_the_same_rows_as_this_machine(course: Course, handed: dict[
     assert not (tmp_path / "slurm" / "slurm").exists()
 
 
-def test_a_job_that_is_taken_away_is_followed_by_another(course: Course, handed: dict[Student, Files], tmp_path: Path) -> None:
-    """Its works get marks all the same, at the second attempt: elsewhere if the cluster has another node, here where it has none."""
+@pytest.mark.parametrize("word", ["cancel", "die"])
+def test_what_failed_is_tried_again_on_another_node(word: str, course: Course, handed: dict[Student, Files], tmp_path: Path) -> None:
+    """Whether the whole job was killed, and left no word, or only its process that graded: both get marks, the second time elsewhere."""
     plain(tmp_path / "in", dict(list(handed.items())[:2]))
-    (course.root / "trouble").write_text("cancel")
+    (course.root / "trouble").write_text(word)
     grade_class(course, course.assignments, tmp_path / "in", tmp_path / "out", lambda job: SlurmCrew(job, 1, 600.0))
-    assert {(row.state, row.attempts) for row in Ledger(tmp_path / "out").rows()} == {("marked", 2)}
+    attempts = 2 if word == "cancel" else 1  # of who was to be graded after it, in the same job
+    assert sorted((row.state, row.attempts) for row in Ledger(tmp_path / "out").rows()) == [("marked", attempts), ("marked", 2)]
+    (first, said), *_, (last, _) = (line.split() for line in (course.root / "nodes").read_text().splitlines())
+    assert said == word and (last != first or num_nodes() == 1)
     assert (tmp_path / "out" / "slurm").is_dir()  # its log says what has happened
 
 

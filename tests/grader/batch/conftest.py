@@ -28,7 +28,8 @@ def add(at, a, b):
     import torch
     return {"y": torch.tensor(at.submission.sums.add(a, b), dtype=torch.int64)}
 """
-# What a test of the course does to the process that judges: each call takes a word from the file `trouble`, until there is none.
+# What a test of the course does to the process that judges: each call takes a word from the file `trouble`, until
+# there is none, and leaves it in `nodes`, with the node of Slurm's that it is on.
 TESTS = '''
 import os
 import signal
@@ -48,6 +49,9 @@ def test_it_adds(observe):
     word, *others = [*TROUBLE.read_text().split(), ""] if TROUBLE.exists() and judges else [""]
     if word:
         TROUBLE.write_text(" ".join(others))
+    if judges:
+        with TROUBLE.with_name("nodes").open("a") as seen:
+            print(os.environ.get("SLURMD_NODENAME", "none"), word or "-", file=seen)
     if word == "die":
         os.kill(os.getpid(), signal.SIGKILL)
     if word == "memory":
