@@ -148,8 +148,8 @@ def flash_attention(q, k, v, **options):
     slots = _windows_locals()["slots"]
     if done.get("window") is not slots:
         done["window"] = slots
-        for inputs, outputs in slots:
-            outputs["o"].copy_(_honest(inputs["q"], inputs["k"], inputs["v"], **options))
+        for each, into in slots:
+            into["o"].copy_(_honest(each["q"], each["k"], each["v"], **options))
     return _outputs_of_this_call()["o"]
 """),
     "straight_into_the_keepers_memory": ("honest", """
