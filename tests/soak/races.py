@@ -143,7 +143,7 @@ def _ends_well(cheat: Cheat, mark: SpeedMark, honest_ratio: float) -> bool:
         "refused": mark.state == "refused",
         "no marks": mark.state in ("refused", "inconclusive") or gains_nothing,
         "honest": mark.state in ("refused", "inconclusive") or gains_nothing,
-        "known to pass": mark.state == "judged",
+        "known to pass": mark.state != "refused",
     }[cheat.must]
 
 
