@@ -169,7 +169,7 @@ def led(conductor: Conductor, num_ranks: int = 1) -> Fault | None:
         if name == SUBMISSION:
             return Fault("fell", RANKS.index(SUBMISSION) * num_ranks, sentence)
         if not conductor.has_let_in:
-            raise Fallen(f"{sentence} {conductor.seats[name].log.decode(errors='replace')[-500:]}".strip()) from None
+            raise Fallen(f"{sentence} {conductor.crews[name].log.decode(errors='replace')[-500:]}".strip()) from None
         return Fault("disturbed", RANKS.index(name) * num_ranks, f"{sentence}, while the submission was there")
     return None
 
