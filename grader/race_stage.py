@@ -76,10 +76,10 @@ def book_of(
     with taken_in(path, raced, replace(runs, replay=True)) as observer:  # nothing is started to read files
         submission = digest(canonical({name: each.hash for name, each in observer.submissions.items()}))
     date = datetime.now(UTC).isoformat(timespec="seconds")
-    return Book(submission, str(path), date, _commit(course.root), environment() | devices.facts(profile.gpus), tuple(marks))
+    return Book(submission, str(path), date, commit_of(course.root), environment() | devices.facts(profile.gpus), tuple(marks))
 
 
-def _commit(root: Path) -> str:
+def commit_of(root: Path) -> str:
     """The course's; "" where it lies in no repository."""
     try:
         told = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=root, capture_output=True, text=True, check=True)
@@ -169,7 +169,7 @@ def led(conductor: Conductor, num_ranks: int = 1) -> Fault | None:
         if name == SUBMISSION:
             return Fault("fell", RANKS.index(SUBMISSION) * num_ranks, sentence)
         if not conductor.has_let_in:
-            raise Fallen(f"{sentence} {conductor.seats[name].log.decode(errors='replace')[-500:]}".strip()) from None
+            raise Fallen(f"{sentence} {conductor.crews[name].log.decode(errors='replace')[-500:]}".strip()) from None
         return Fault("disturbed", RANKS.index(name) * num_ranks, f"{sentence}, while the submission was there")
     return None
 

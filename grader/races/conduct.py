@@ -48,9 +48,9 @@ def cpu_ns(pid: int) -> int:
 
 @dataclass(slots=True)
 class Conductor:
-    """A race, from open seats to windows. Raises Fallen by the name in `fallen`; what was measured until then is in `windows`."""
+    """A race, from crews that nobody has spoken to, to windows. Fallen is raised by who `speaks`; what was measured until then is kept."""
 
-    seats: dict[str, Crew]  # by windows.RANKS
+    crews: dict[str, Crew]  # by windows.RANKS
     plan: Plan
     lot: random.Random  # secret until each "go"
     told: Callable[[str], None] = lambda phase: None  # a phase begins
@@ -67,15 +67,15 @@ class Conductor:
         memory = self._set_up()
         calls = self._calibrate()
         self._rounds(ALONE, TWIN, calls, self.plan.rounds_alone)
-        self.seats[TWIN].answer({})
-        self.seats[TWIN].thaw()
+        self.crews[TWIN].answer({})
+        self.crews[TWIN].thaw()
         self.has_let_in = True
-        self._seat(SUBMISSION, memory, 2)
+        self._admit(SUBMISSION, memory, 2)
         self._rounds(TOGETHER, SUBMISSION, calls, self.plan.rounds)
 
     def _set_up(self) -> list[list[object]]:
         """-> what each keeper has told of its memory."""
-        self.speaks, keeper = "keeper", self.seats["keeper"]
+        self.speaks, keeper = "keeper", self.crews["keeper"]
         keeper.open(self.plan.start_s)
         told = keeper.hear("ready", self.plan.start_s)
         self._num_slots, memory = min(word.slots for word in told), [word.memory for word in told]
@@ -85,17 +85,17 @@ class Conductor:
         seen = keeper.hear("peaks", self.plan.start_s)
         fastest = {name: max(getattr(word, name) for word in seen) for name in ("bytes_per_s", "flops_per_s", "link_bytes_per_s")}
         self.peaks = Peaks(moved_bytes=seen[0].moved_bytes, flops=seen[0].flops, sent_bytes=seen[0].sent_bytes, **fastest)
-        self._seat(PEER, memory, 0)
-        self._seat(TWIN, memory, 1)
+        self._admit(PEER, memory, 0)
+        self._admit(TWIN, memory, 1)
         return memory
 
-    def _seat(self, name: str, memory: list[list[object]], lane: int) -> None:
-        self.speaks, seat = name, self.seats[name]
-        seat.open(self.plan.start_s)
-        seat.hear("ready", self.plan.start_s)
-        seat.answer(*({"memory": lanes[lane]} for lanes in memory))
-        seat.hear("prepared", self.plan.start_s)
-        seat.freeze()
+    def _admit(self, name: str, memory: list[list[object]], lane: int) -> None:
+        self.speaks, crew = name, self.crews[name]
+        crew.open(self.plan.start_s)
+        crew.hear("ready", self.plan.start_s)
+        crew.answer(*({"memory": lanes[lane]} for lanes in memory))
+        crew.hear("prepared", self.plan.start_s)
+        crew.freeze()
 
     def _calibrate(self) -> tuple[int, int]:
         """How many calls a large and a small window have."""
@@ -123,7 +123,7 @@ class Conductor:
                 self.windows.append(self._window(phase, lane, entrant, num_calls, self.plan.window_limit_s))
 
     def _window(self, phase: str, lane: str, entrant: str, num_calls: int, limit_s: float) -> Window:
-        keeper, racer = self.seats["keeper"], self.seats[lane]
+        keeper, racer = self.crews["keeper"], self.crews[lane]
         order = self.lot.sample(range(num_calls), num_calls)
         self.speaks = "keeper"
         fresh = {"lane": int(lane != PEER), "calls": num_calls, "looks": NUM_LOOKS, "seed": self.lot.randrange(SEED_RANGE)}

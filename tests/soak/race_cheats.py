@@ -148,8 +148,8 @@ def flash_attention(q, k, v, **options):
     slots = _windows_locals()["slots"]
     if done.get("window") is not slots:
         done["window"] = slots
-        for inputs, outputs in slots:
-            outputs["o"].copy_(_honest(inputs["q"], inputs["k"], inputs["v"], **options))
+        for each, into in slots:
+            into["o"].copy_(_honest(each["q"], each["k"], each["v"], **options))
     return _outputs_of_this_call()["o"]
 """),
     "straight_into_the_keepers_memory": ("honest", """
@@ -164,7 +164,10 @@ def flash_attention(q, k, v, **options):
 """),
     "persisting_l2": ("honest", """
 import ctypes
-ctypes.CDLL(None).cudaDeviceSetLimit(6, ctypes.c_size_t(40 << 20)) if hasattr(ctypes.CDLL(None), "cudaDeviceSetLimit") else None
+_runtime = ctypes.CDLL(None)
+if hasattr(_runtime, "cudaDeviceSetLimit"):
+    _runtime.cudaDeviceSetLimit(6, ctypes.c_size_t(16 << 20))
+    _runtime.cudaGetLastError()  # a device that has none of it: torch would take the error for its own
 """),
     "slows_the_others": ("no marks", """
 aside = torch.cuda.Stream()

@@ -15,6 +15,7 @@ import shutil
 import sys
 import time
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from grader.observe.live import Runs
 from grader.observe.profile import GpuProfile
 from grader.pipeline import environment, opened_runs
 from grader.policy import without_rules
-from grader.race_stage import book_of, race_all
+from grader.race_stage import book_of, commit_of, race_all
 from grader.races.book import write as write_book
 from grader.races.conduct import Plan
 from grader.races.verdict import SpeedMark, share
@@ -45,7 +46,7 @@ def flash_attention(*tensors, **options):
 """
 HALF_TIMES, HALF_ALLOWED = 10, 0.03
 GAIN_ALLOWED = 1.05  # over the upper end of the honest ratio: short races
-RESULTS = ROOT / "tests" / "benchmarks" / "results" / "race_soak_h200.json"
+RESULTS = ROOT / "tests" / "benchmarks" / "results" / "races_h200.json"
 
 
 class Field:
@@ -56,7 +57,8 @@ class Field:
         gpus = PRETENDED_GPUS if options.pretend else devices.found()[:2]
         self.profile = GpuProfile(gpus, "pretend" if options.pretend else "cuda")
         self.until = time.monotonic() + options.limit_s
-        self.known: dict[str, Any] = {"machine": environment() | devices.facts(gpus)}
+        when = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "commit": commit_of(course.root)}
+        self.known: dict[str, Any] = {"machine": environment() | devices.facts(gpus) | when}
 
     def race(self, step: str, assignment: Assignment, path: Path, only: str) -> tuple[SpeedMark, ...]:
         """The marks of the submission at `path`; its laws are proved elsewhere."""
@@ -143,7 +145,7 @@ def _ends_well(cheat: Cheat, mark: SpeedMark, honest_ratio: float) -> bool:
         "refused": mark.state == "refused",
         "no marks": mark.state in ("refused", "inconclusive") or gains_nothing,
         "honest": mark.state in ("refused", "inconclusive") or gains_nothing,
-        "known to pass": mark.state == "judged",
+        "known to pass": mark.state != "refused",
     }[cheat.must]
 
 
