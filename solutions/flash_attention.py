@@ -7,7 +7,7 @@ natural logarithm of each row's softmax denominator, with which the backward pas
 # B batch, H query heads, G key/value heads (H is a multiple of G), T queries, S keys, D head dim
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 
@@ -39,6 +39,13 @@ ON_HOPPER = {
     "backward_q": {64: Tiling(64, 64, num_registers=168), 128: Tiling(64, 64), 256: Tiling(32, 32)},
     "backward_kv": {64: Tiling(64, 64, num_stages=3, num_registers=168), 128: Tiling(64, 64), 256: Tiling(32, 32)},
 }
+# Two independent programs on a processor hide each other's waiting, but each loads its own tiles. With D = 128 and long rows of tiles the
+# L2 cache can't keep up with that; one program of twice the size, which loads two turns ahead, then does better.
+LONG_TOKENS = 4096
+LONG_ON_HOPPER = {
+    "backward_q": Tiling(128, 64, num_warps=8, num_stages=3),
+    "backward_kv": Tiling(64, 128, num_warps=8, num_stages=3),
+}
 # Before Hopper a descriptor is worked out as pointers, which take registers: smaller tiles, or they spill.
 BEFORE_HOPPER = {64: Tiling(64, 32), 128: Tiling(64, 32, num_warps=8), 256: Tiling(32, 32, num_warps=8)}
 
@@ -52,12 +59,17 @@ def generation_of_gpu() -> int:
 
 
 def tiling_for(kernel: str, like: torch.Tensor, block_q: int | None, block_k: int | None) -> Tiling:
-    """The tiling of `kernel` for tensors `like` this one; `block_q` and `block_k` win where they are given."""
+    """The tiling of `kernel` for tensors `like` this one (B, H, T, D); `block_q` and `block_k` win where they are given."""
+    num_tokens, head_dim = like.shape[2:]
     by_head_dim = ON_HOPPER[kernel] if generation_of_gpu() >= 90 else BEFORE_HOPPER
-    chosen = by_head_dim[next(head_dim for head_dim in (64, 128, 256) if like.shape[-1] <= head_dim)]
+    chosen = by_head_dim[next(largest for largest in (64, 128, 256) if head_dim <= largest)]
+    if generation_of_gpu() == 90 and num_tokens >= LONG_TOKENS and 64 < head_dim <= 128:
+        chosen = LONG_ON_HOPPER.get(kernel, chosen)
     if like.dtype == torch.float32:  # twice the bytes, and no tensor cores to keep busy
         chosen = Tiling(32, 32)
-    return replace(chosen, block_q=block_q or chosen.block_q, block_k=block_k or chosen.block_k)
+    if block_q or block_k:  # stages and registers were measured with the blocks that they stand beside
+        chosen = Tiling(block_q or chosen.block_q, block_k or chosen.block_k, chosen.num_warps)
+    return chosen
 
 
 def describable(x: torch.Tensor) -> torch.Tensor:
@@ -420,13 +432,13 @@ def backward_kv_kernel(
             # Scores are held transposed, keys down and queries across: pT and dsT then enter the next products as they are. Queries
             # beyond the end are zeros throughout and add nothing; what keys beyond the end add stays in rows that are never stored.
             sT = tl.dot(k, q.T, input_precision="ieee")
+            dpT = tl.dot(v, do.T, input_precision="ieee")  # before exp2, which needs other units: the tensor cores go on with the next two
             pT = tl.exp2(sT * log2_scale - (lse * 1.4426950408889634)[None, :])
             if CAUSAL:  # noqa: SIM102 - this `if` is decided when the kernel is compiled, the next one when it runs
                 if first_k + BLOCK_K > first_q + 1 + num_keys - num_queries:  # the block's first query doesn't see all of these keys
                     offs_q = first_q + tl.arange(0, BLOCK_Q)
                     pT = tl.where(offs_k[:, None] <= offs_q[None, :] + num_keys - num_queries, pT, 0.0)
             dv = tl.dot(pT.to(do.dtype), do, dv, input_precision="ieee")
-            dpT = tl.dot(v, do.T, input_precision="ieee")
             dsT = (pT * (dpT - delta[None, :])).to(q.dtype)
             dk = tl.dot(dsT, q, dk, input_precision="ieee")
     dk_desc.store([b, g, first_k, 0], (dk * scale).to(dk_desc.dtype).reshape(1, 1, BLOCK_K, BLOCK_D))
