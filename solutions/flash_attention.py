@@ -36,15 +36,8 @@ class Tiling:
 # By the largest head dim that they serve. Measured on an H200 in bfloat16; the handout's section on speed says how.
 ON_HOPPER = {
     "forward": {64: Tiling(64, 128, num_registers=168), 128: Tiling(128, 64), 256: Tiling(64, 32)},
-    "backward_q": {64: Tiling(64, 64, num_registers=168), 128: Tiling(64, 64), 256: Tiling(32, 32)},
+    "backward_q": {64: Tiling(64, 64, num_registers=168), 128: Tiling(128, 64, num_warps=8, num_stages=3), 256: Tiling(32, 32)},
     "backward_kv": {64: Tiling(64, 64, num_stages=3, num_registers=168), 128: Tiling(64, 64), 256: Tiling(32, 32)},
-}
-# Two independent programs on a processor hide each other's waiting, but each loads its own tiles. With D = 128 and long rows of tiles the
-# L2 cache can't keep up with that; one program of twice the size, which loads two turns ahead, then does better.
-LONG_TOKENS = 4096
-LONG_ON_HOPPER = {
-    "backward_q": Tiling(128, 64, num_warps=8, num_stages=3),
-    "backward_kv": Tiling(64, 128, num_warps=8, num_stages=3),
 }
 # Before Hopper a descriptor is worked out as pointers, which take registers: smaller tiles, or they spill.
 BEFORE_HOPPER = {64: Tiling(64, 32), 128: Tiling(64, 32, num_warps=8), 256: Tiling(32, 32, num_warps=8)}
@@ -59,12 +52,9 @@ def generation_of_gpu() -> int:
 
 
 def tiling_for(kernel: str, like: torch.Tensor, block_q: int | None, block_k: int | None) -> Tiling:
-    """The tiling of `kernel` for tensors `like` this one (B, H, T, D); `block_q` and `block_k` win where they are given."""
-    num_tokens, head_dim = like.shape[2:]
+    """The tiling of `kernel` for tensors `like` this one; `block_q` and `block_k` win where they are given."""
     by_head_dim = ON_HOPPER[kernel] if generation_of_gpu() >= 90 else BEFORE_HOPPER
-    chosen = by_head_dim[next(largest for largest in (64, 128, 256) if head_dim <= largest)]
-    if generation_of_gpu() == 90 and num_tokens >= LONG_TOKENS and 64 < head_dim <= 128:
-        chosen = LONG_ON_HOPPER.get(kernel, chosen)
+    chosen = by_head_dim[next(head_dim for head_dim in (64, 128, 256) if like.shape[-1] <= head_dim)]
     if like.dtype == torch.float32:  # twice the bytes, and no tensor cores to keep busy
         chosen = Tiling(32, 32)
     if block_q or block_k:  # stages and registers were measured with the blocks that they stand beside
@@ -478,10 +468,11 @@ def flash_attention_backward(
     )  # fmt: skip
 
     # The second kernel reads the delta of every row, so it starts when the first has ended.
+    # Its programs begin at different queries and walk apart, so fewer heads at once stay in the cache.
     tiles = tiling_for("backward_kv", q, block_q, block_k)
     backward_kv_kernel[(batch * k.shape[1] * triton.cdiv(k.shape[2], tiles.block_k),)](
         by_q(q), by_k(k), by_k(v), by_q(do), by_k(dk), by_k(dv), *(describe_rows(x, num_queries, tiles.block_q) for x in (lse, delta)),
-        k.shape[1], num_sharing, num_queries, k.shape[2], scale, heads_in_l2(q), CAUSAL=causal, **launch_options(tiles, head_dim),
+        k.shape[1], num_sharing, num_queries, k.shape[2], scale, heads_in_l2(q, 8 << 20), CAUSAL=causal, **launch_options(tiles, head_dim),
     )  # fmt: skip
     return dq, dk, dv
     # endregion
