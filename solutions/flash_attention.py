@@ -7,7 +7,7 @@ natural logarithm of each row's softmax denominator, with which the backward pas
 # B batch, H query heads, G key/value heads (H is a multiple of G), T queries, S keys, D head dim
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 
@@ -36,7 +36,7 @@ class Tiling:
 # By the largest head dim that they serve. Measured on an H200 in bfloat16; the handout's section on speed says how.
 ON_HOPPER = {
     "forward": {64: Tiling(64, 128, num_registers=168), 128: Tiling(128, 64), 256: Tiling(64, 32)},
-    "backward_q": {64: Tiling(64, 64, num_registers=168), 128: Tiling(64, 64), 256: Tiling(32, 32)},
+    "backward_q": {64: Tiling(64, 64, num_registers=168), 128: Tiling(128, 64, num_warps=8, num_stages=3), 256: Tiling(32, 32)},
     "backward_kv": {64: Tiling(64, 64, num_stages=3, num_registers=168), 128: Tiling(64, 64), 256: Tiling(32, 32)},
 }
 # Before Hopper a descriptor is worked out as pointers, which take registers: smaller tiles, or they spill.
@@ -57,7 +57,9 @@ def tiling_for(kernel: str, like: torch.Tensor, block_q: int | None, block_k: in
     chosen = by_head_dim[next(head_dim for head_dim in (64, 128, 256) if like.shape[-1] <= head_dim)]
     if like.dtype == torch.float32:  # twice the bytes, and no tensor cores to keep busy
         chosen = Tiling(32, 32)
-    return replace(chosen, block_q=block_q or chosen.block_q, block_k=block_k or chosen.block_k)
+    if block_q or block_k:  # stages and registers were measured with the blocks that they stand beside
+        chosen = Tiling(block_q or chosen.block_q, block_k or chosen.block_k, chosen.num_warps)
+    return chosen
 
 
 def describable(x: torch.Tensor) -> torch.Tensor:
@@ -420,13 +422,13 @@ def backward_kv_kernel(
             # Scores are held transposed, keys down and queries across: pT and dsT then enter the next products as they are. Queries
             # beyond the end are zeros throughout and add nothing; what keys beyond the end add stays in rows that are never stored.
             sT = tl.dot(k, q.T, input_precision="ieee")
+            dpT = tl.dot(v, do.T, input_precision="ieee")  # before exp2, which needs other units: the tensor cores go on with the next two
             pT = tl.exp2(sT * log2_scale - (lse * 1.4426950408889634)[None, :])
             if CAUSAL:  # noqa: SIM102 - this `if` is decided when the kernel is compiled, the next one when it runs
                 if first_k + BLOCK_K > first_q + 1 + num_keys - num_queries:  # the block's first query doesn't see all of these keys
                     offs_q = first_q + tl.arange(0, BLOCK_Q)
                     pT = tl.where(offs_k[:, None] <= offs_q[None, :] + num_keys - num_queries, pT, 0.0)
             dv = tl.dot(pT.to(do.dtype), do, dv, input_precision="ieee")
-            dpT = tl.dot(v, do.T, input_precision="ieee")
             dsT = (pT * (dpT - delta[None, :])).to(q.dtype)
             dk = tl.dot(dsT, q, dk, input_precision="ieee")
     dk_desc.store([b, g, first_k, 0], (dk * scale).to(dk_desc.dtype).reshape(1, 1, BLOCK_K, BLOCK_D))
@@ -466,10 +468,11 @@ def flash_attention_backward(
     )  # fmt: skip
 
     # The second kernel reads the delta of every row, so it starts when the first has ended.
+    # Its programs begin at different queries and walk apart, so fewer heads at once stay in the cache.
     tiles = tiling_for("backward_kv", q, block_q, block_k)
     backward_kv_kernel[(batch * k.shape[1] * triton.cdiv(k.shape[2], tiles.block_k),)](
         by_q(q), by_k(k), by_k(v), by_q(do), by_k(dk), by_k(dv), *(describe_rows(x, num_queries, tiles.block_q) for x in (lse, delta)),
-        k.shape[1], num_sharing, num_queries, k.shape[2], scale, heads_in_l2(q), CAUSAL=causal, **launch_options(tiles, head_dim),
+        k.shape[1], num_sharing, num_queries, k.shape[2], scale, heads_in_l2(q, 8 << 20), CAUSAL=causal, **launch_options(tiles, head_dim),
     )  # fmt: skip
     return dq, dk, dv
     # endregion

@@ -41,6 +41,24 @@ def warps_for(block: int) -> int:
     return min(16, max(1, block // 512))
 
 
+@jit
+def whole_vectors(start, num_elements, VECTOR: tl.constexpr):
+    """How to move elements start ... start + num_elements - 1 in vectors of VECTOR, 16 bytes -> (origin, first, last, offs, beside).
+
+    A row of 50257 begins anywhere, and the compiler moves 16 bytes at once only where it can prove that the address is a multiple of 16 and
+    that the mask takes or leaves whole vectors. Count from `origin`, a multiple of VECTOR: from `first` up to `last` behind it there are
+    whole vectors only, and the few elements before and after are at `offs`, where `beside` is true.
+    """
+    origin = start // VECTOR * VECTOR
+    begin = (start - origin).to(tl.int32)
+    end = begin + num_elements
+    first = tl.cdiv(begin, VECTOR) * VECTOR
+    last = end // VECTOR * VECTOR
+    lane = tl.arange(0, 2 * VECTOR)
+    offs = tl.where(lane < VECTOR, begin + lane, tl.maximum(first, last) + lane - VECTOR)
+    return origin, first, last, offs, offs < tl.where(lane < VECTOR, tl.minimum(first, end), end)
+
+
 # --- task rms_norm ---------------------------------------------------------------------------------------------------
 @jit
 def rms_norm_forward_kernel(x_ptr, weight_ptr, y_ptr, rstd_ptr, stride_x: tl.constexpr, dim: tl.constexpr, eps, BLOCK_D: tl.constexpr):
@@ -122,13 +140,17 @@ class RmsNormFunction(torch.autograd.Function):
         x_ND, dy_ND = rows_of(x), rows_of(dy)
         num_rows, dim = x_ND.shape
         dx_ND = torch.empty((num_rows, dim), dtype=x.dtype, device=x.device)
-        # Few programs with much in flight each, two on a processor: they leave the fewest partial sums, and were the fastest.
-        num_programs = num_programs_for(num_rows, x.device, 4)
-        partial_PD = torch.empty((num_programs, dim), dtype=torch.float32, device=x.device)
         block = triton.next_power_of_2(dim)
+        num_warps = min(32, max(4, block // 256))  # 8 elements a thread: one load of 16 bytes
+        programs_at_once = 32 // num_warps  # on one processor, 64 registers a thread: more would only leave more partial sums
+        if 4096 < dim <= 5120 and dim % 8 == 0 and x.element_size() == 2:
+            # The compiler drops vectors beyond the row, if threads have several. Just these rows leave 40 elements a thread: they fit.
+            num_warps, programs_at_once = 4, 2
+        num_programs = num_programs_for(num_rows, x.device, 8 // programs_at_once)
+        partial_PD = torch.empty((num_programs, dim), dtype=torch.float32, device=x.device)
         rms_norm_backward_kernel[(num_programs,)](
             dy_ND, x_ND, weight.contiguous(), rstd_N, dx_ND, partial_PD, dy_ND.stride(0), x_ND.stride(0), num_rows, dim,
-            BLOCK_D=block, BLOCK_N=max(1, TILE_ELEMENTS // block), num_warps=4 if block * x.element_size() <= 16384 else 16,
+            BLOCK_D=block, BLOCK_N=max(1, 1024 // block), num_warps=num_warps,
         )  # fmt: skip
         return dx_ND.view(x.shape), partial_PD.sum(0).to(weight.dtype), None
         # endregion
@@ -230,27 +252,42 @@ def bias_gelu(x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
 # --- task cross_entropy ----------------------------------------------------------------------------------------------
 @jit
 def cross_entropy_forward_kernel(
-    logits_ptr, targets_ptr, loss_ptr, lse_ptr, stride_logits, stride_targets, num_classes, ignore_index, BLOCK_V: tl.constexpr
-):
+    logits_ptr, targets_ptr, loss_ptr, lse_ptr, stride_logits: tl.constexpr, stride_targets, num_classes: tl.constexpr, ignore_index,
+    BLOCK_V: tl.constexpr,
+):  # fmt: skip
     """loss = lse - logit of the target, and lse, of one row; both 0 where the target is ignored. loss_ptr and lse_ptr are (N,) float32."""
     # region solution cross_entropy_forward_kernel
     row = tl.program_id(0).to(tl.int64)
     target = tl.load(targets_ptr + row * stride_targets)
     counts = target != ignore_index
-    logits_ptr += row * stride_logits
-    offs_v = tl.arange(0, BLOCK_V)
+    logit = tl.load(logits_ptr + row * stride_logits + target, mask=counts, other=0.0).to(tl.float32)
+    num_read = tl.where(counts, num_classes, 0)  # a row that doesn't count isn't even read
+    vector: tl.constexpr = 128 // logits_ptr.dtype.element_ty.primitive_bitwidth
+    origin, first, last, offs_beside, beside = whole_vectors(row * stride_logits, num_read, vector)
+    logits_ptr += origin
+    logits_beside = tl.load(logits_ptr + offs_beside, mask=beside, other=-float("inf"))
+    lanes = tl.arange(0, BLOCK_V)
 
     # The softmax's running maximum and sum; the sum stays spread over the lanes until the end.
     largest = -float("inf")
     total = tl.zeros([BLOCK_V], tl.float32)
-    for first_v in range(0, tl.where(counts, num_classes, 0), BLOCK_V):  # a row that doesn't count isn't even read
-        logits = tl.load(logits_ptr + first_v + offs_v, mask=first_v + offs_v < num_classes, other=-float("inf")).to(tl.float32)
+    # A block is asked for before the one ahead of it is worked on: the maximum makes all lanes wait, and memory must not.
+    next_logits = tl.load(logits_ptr + first + lanes, mask=first + lanes < last, other=-float("inf"))
+    for first_v in range(first, last, BLOCK_V):
+        logits = next_logits.to(tl.float32)
+        offs_v = first_v + BLOCK_V + lanes
+        next_logits = tl.load(logits_ptr + offs_v, mask=offs_v < last, other=-float("inf"))
         new_largest = tl.maximum(largest, tl.max(logits, 0))
-        origin = tl.where(new_largest == -float("inf"), 0.0, new_largest)  # nothing but -inf so far: -inf - -inf would be NaN
-        total = total * tl.exp(largest - origin) + tl.exp(logits - origin)
+        shift = tl.where(new_largest == -float("inf"), 0.0, new_largest)  # nothing but -inf so far: -inf - -inf would be NaN
+        total = total * tl.exp(largest - shift) + tl.exp(logits - shift)
         largest = new_largest
-    lse = tl.where(counts, largest + tl.log(tl.sum(total, 0)), 0.0)
-    logit = tl.load(logits_ptr + target, mask=counts, other=0.0).to(tl.float32)
+
+    # The ends of the row come last, as one more block.
+    logits = logits_beside.to(tl.float32)
+    new_largest = tl.maximum(largest, tl.max(logits, 0))
+    shift = tl.where(new_largest == -float("inf"), 0.0, new_largest)
+    sum_exp = tl.sum(total, 0) * tl.exp(largest - shift) + tl.sum(tl.exp(logits - shift), 0)
+    lse = tl.where(counts, new_largest + tl.log(sum_exp), 0.0)
     tl.store(loss_ptr + row, tl.where(counts, lse - logit, 0.0))
     tl.store(lse_ptr + row, lse)
     # endregion
@@ -258,21 +295,32 @@ def cross_entropy_forward_kernel(
 
 @jit
 def cross_entropy_backward_kernel(
-    logits_ptr, targets_ptr, lse_ptr, scale_ptr, dlogits_ptr, stride_logits, stride_targets, num_classes, ignore_index,
-    BLOCK_V: tl.constexpr,
+    logits_ptr, targets_ptr, lse_ptr, scale_ptr, dlogits_ptr, stride_logits: tl.constexpr, stride_targets, num_classes: tl.constexpr,
+    ignore_index, BLOCK_V: tl.constexpr,
 ):  # fmt: skip
-    """(softmax - one_hot) · scale of one block of one row, 0 where the target is ignored. dlogits_ptr is contiguous (N, V)."""
+    """(softmax - one_hot) · scale of one row, 0 where the target is ignored. dlogits_ptr is contiguous (N, V)."""
     # region solution cross_entropy_backward_kernel
     row = tl.program_id(0).to(tl.int64)
-    offs_v = tl.program_id(1) * BLOCK_V + tl.arange(0, BLOCK_V)
-    in_row = offs_v < num_classes
     target = tl.load(targets_ptr + row * stride_targets)
     counts = target != ignore_index
-    logits = tl.load(logits_ptr + row * stride_logits + offs_v, mask=in_row & counts, other=-float("inf")).to(tl.float32)
-    softmax = tl.exp(logits - tl.load(lse_ptr + row))
-    gradient = (softmax - tl.where(offs_v == target, 1.0, 0.0)) * tl.load(scale_ptr)
-    gradient = tl.where(counts, gradient, 0.0)  # chosen, not multiplied by 0: an ignored row may hold anything
-    tl.store(dlogits_ptr + row * num_classes + offs_v, gradient.to(dlogits_ptr.dtype.element_ty), mask=in_row)
+    lse, scale = tl.load(lse_ptr + row), tl.load(scale_ptr)
+    vector: tl.constexpr = 128 // logits_ptr.dtype.element_ty.primitive_bitwidth
+    origin, first, last, offs_beside, beside = whole_vectors(row * num_classes, num_classes, vector)  # as dlogits lie
+    dlogits_ptr += origin
+    logits_ptr += origin + row * (stride_logits - num_classes)
+    place = (row * num_classes - origin + target).to(tl.int32)  # the target's, if it counts
+
+    for first_v in range(first, last, BLOCK_V):
+        offs_v = first_v + tl.arange(0, BLOCK_V)
+        logits = tl.load(logits_ptr + offs_v, mask=(offs_v < last) & counts, other=-float("inf")).to(tl.float32)
+        gradient = (tl.exp(logits - lse) - tl.where(offs_v == place, 1.0, 0.0)) * scale
+        gradient = tl.where(counts, gradient, 0.0)  # chosen, not multiplied by 0: an ignored row may hold anything
+        tl.store(dlogits_ptr + offs_v, gradient.to(dlogits_ptr.dtype.element_ty), mask=offs_v < last)
+
+    ends = tl.load(logits_ptr + offs_beside, mask=beside & counts, other=-float("inf")).to(tl.float32)
+    at_ends = (tl.exp(ends - lse) - tl.where(offs_beside == place, 1.0, 0.0)) * scale
+    at_ends = tl.where(counts, at_ends, 0.0)
+    tl.store(dlogits_ptr + offs_beside, at_ends.to(dlogits_ptr.dtype.element_ty), mask=beside)
     # endregion
 
 
@@ -287,7 +335,8 @@ class CrossEntropyFunction(torch.autograd.Function):
         num_rows, num_classes = rows_NV.shape
         loss_N = torch.empty(num_rows, dtype=torch.float32, device=logits_NV.device)
         lse_N = torch.empty_like(loss_N)
-        block = min(2 * TILE_ELEMENTS, triton.next_power_of_2(num_classes))
+        # Small blocks, many programs at once: while one of them waits for its maximum, others load.
+        block = min(TILE_ELEMENTS // 2, triton.next_power_of_2(num_classes))
         cross_entropy_forward_kernel[(num_rows,)](
             rows_NV, targets_N, loss_N, lse_N, rows_NV.stride(0), targets_N.stride(0), num_classes, ignore_index,
             BLOCK_V=block, num_warps=warps_for(block),
@@ -308,7 +357,7 @@ class CrossEntropyFunction(torch.autograd.Function):
         num_rows, num_classes = rows_NV.shape
         dlogits_NV = torch.empty((num_rows, num_classes), dtype=logits_NV.dtype, device=logits_NV.device)
         block = min(TILE_ELEMENTS, triton.next_power_of_2(num_classes))
-        cross_entropy_backward_kernel[(num_rows, triton.cdiv(num_classes, block))](
+        cross_entropy_backward_kernel[(num_rows,)](
             rows_NV, targets_N, lse_N, dloss / num_counting, dlogits_NV, rows_NV.stride(0), targets_N.stride(0), num_classes,
             ctx.ignore_index, BLOCK_V=block, num_warps=warps_for(block),
         )  # fmt: skip

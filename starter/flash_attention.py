@@ -7,7 +7,7 @@ natural logarithm of each row's softmax denominator, with which the backward pas
 # B batch, H query heads, G key/value heads (H is a multiple of G), T queries, S keys, D head dim
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 
@@ -36,7 +36,7 @@ class Tiling:
 # By the largest head dim that they serve. Measured on an H200 in bfloat16; the handout's section on speed says how.
 ON_HOPPER = {
     "forward": {64: Tiling(64, 128, num_registers=168), 128: Tiling(128, 64), 256: Tiling(64, 32)},
-    "backward_q": {64: Tiling(64, 64, num_registers=168), 128: Tiling(64, 64), 256: Tiling(32, 32)},
+    "backward_q": {64: Tiling(64, 64, num_registers=168), 128: Tiling(128, 64, num_warps=8, num_stages=3), 256: Tiling(32, 32)},
     "backward_kv": {64: Tiling(64, 64, num_stages=3, num_registers=168), 128: Tiling(64, 64), 256: Tiling(32, 32)},
 }
 # Before Hopper a descriptor is worked out as pointers, which take registers: smaller tiles, or they spill.
@@ -57,7 +57,9 @@ def tiling_for(kernel: str, like: torch.Tensor, block_q: int | None, block_k: in
     chosen = by_head_dim[next(head_dim for head_dim in (64, 128, 256) if like.shape[-1] <= head_dim)]
     if like.dtype == torch.float32:  # twice the bytes, and no tensor cores to keep busy
         chosen = Tiling(32, 32)
-    return replace(chosen, block_q=block_q or chosen.block_q, block_k=block_k or chosen.block_k)
+    if block_q or block_k:  # stages and registers were measured with the blocks that they stand beside
+        chosen = Tiling(block_q or chosen.block_q, block_k or chosen.block_k, chosen.num_warps)
+    return chosen
 
 
 def describable(x: torch.Tensor) -> torch.Tensor:

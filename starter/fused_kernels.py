@@ -41,6 +41,24 @@ def warps_for(block: int) -> int:
     return min(16, max(1, block // 512))
 
 
+@jit
+def whole_vectors(start, num_elements, VECTOR: tl.constexpr):
+    """How to move elements start ... start + num_elements - 1 in vectors of VECTOR, 16 bytes -> (origin, first, last, offs, beside).
+
+    A row of 50257 begins anywhere, and the compiler moves 16 bytes at once only where it can prove that the address is a multiple of 16 and
+    that the mask takes or leaves whole vectors. Count from `origin`, a multiple of VECTOR: from `first` up to `last` behind it there are
+    whole vectors only, and the few elements before and after are at `offs`, where `beside` is true.
+    """
+    origin = start // VECTOR * VECTOR
+    begin = (start - origin).to(tl.int32)
+    end = begin + num_elements
+    first = tl.cdiv(begin, VECTOR) * VECTOR
+    last = end // VECTOR * VECTOR
+    lane = tl.arange(0, 2 * VECTOR)
+    offs = tl.where(lane < VECTOR, begin + lane, tl.maximum(first, last) + lane - VECTOR)
+    return origin, first, last, offs, offs < tl.where(lane < VECTOR, tl.minimum(first, end), end)
+
+
 # --- task rms_norm ---------------------------------------------------------------------------------------------------
 @jit
 def rms_norm_forward_kernel(x_ptr, weight_ptr, y_ptr, rstd_ptr, stride_x: tl.constexpr, dim: tl.constexpr, eps, BLOCK_D: tl.constexpr):
@@ -116,18 +134,19 @@ def bias_gelu(x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
 # --- task cross_entropy ----------------------------------------------------------------------------------------------
 @jit
 def cross_entropy_forward_kernel(
-    logits_ptr, targets_ptr, loss_ptr, lse_ptr, stride_logits, stride_targets, num_classes, ignore_index, BLOCK_V: tl.constexpr
-):
+    logits_ptr, targets_ptr, loss_ptr, lse_ptr, stride_logits: tl.constexpr, stride_targets, num_classes: tl.constexpr, ignore_index,
+    BLOCK_V: tl.constexpr,
+):  # fmt: skip
     """loss = lse - logit of the target, and lse, of one row; both 0 where the target is ignored. loss_ptr and lse_ptr are (N,) float32."""
     raise NotImplementedError("fused_kernels, task cross_entropy: see section 7 of the handout")
 
 
 @jit
 def cross_entropy_backward_kernel(
-    logits_ptr, targets_ptr, lse_ptr, scale_ptr, dlogits_ptr, stride_logits, stride_targets, num_classes, ignore_index,
-    BLOCK_V: tl.constexpr,
+    logits_ptr, targets_ptr, lse_ptr, scale_ptr, dlogits_ptr, stride_logits: tl.constexpr, stride_targets, num_classes: tl.constexpr,
+    ignore_index, BLOCK_V: tl.constexpr,
 ):  # fmt: skip
-    """(softmax - one_hot) · scale of one block of one row, 0 where the target is ignored. dlogits_ptr is contiguous (N, V)."""
+    """(softmax - one_hot) · scale of one row, 0 where the target is ignored. dlogits_ptr is contiguous (N, V)."""
     raise NotImplementedError("fused_kernels, task cross_entropy: see section 7 of the handout")
 
 

@@ -26,15 +26,16 @@ says: ignore_index
     # endregion
     # region solution cross_entropy_backward_kernel
     row = tl.program_id(0).to(tl.int64)
-    offs_v = tl.program_id(1) * BLOCK_V + tl.arange(0, BLOCK_V)
-    in_row = offs_v < num_classes
     target = tl.load(targets_ptr + row * stride_targets)
     counts = target >= 0
-    logits = tl.load(logits_ptr + row * stride_logits + offs_v, mask=in_row & counts, other=-float("inf")).to(tl.float32)
-    softmax = tl.exp(logits - tl.load(lse_ptr + row))
-    gradient = (softmax - tl.where(offs_v == target, 1.0, 0.0)) * tl.load(scale_ptr)
-    gradient = tl.where(counts, gradient, 0.0)  # chosen, not multiplied by 0: an ignored row may hold anything
-    tl.store(dlogits_ptr + row * num_classes + offs_v, gradient.to(dlogits_ptr.dtype.element_ty), mask=in_row)
+    for first_v in range(0, num_classes, BLOCK_V):
+        offs_v = first_v + tl.arange(0, BLOCK_V)
+        in_row = offs_v < num_classes
+        logits = tl.load(logits_ptr + row * stride_logits + offs_v, mask=in_row & counts, other=-float("inf")).to(tl.float32)
+        softmax = tl.exp(logits - tl.load(lse_ptr + row))
+        gradient = (softmax - tl.where(offs_v == target, 1.0, 0.0)) * tl.load(scale_ptr)
+        gradient = tl.where(counts, gradient, 0.0)  # chosen, not multiplied by 0: an ignored row may hold anything
+        tl.store(dlogits_ptr + row * num_classes + offs_v, gradient.to(dlogits_ptr.dtype.element_ty), mask=in_row)
     # endregion
         # region solution cross_entropy_forward
         rows_NV = rows_of(logits_NV)
