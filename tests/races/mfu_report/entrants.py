@@ -48,19 +48,22 @@ def step_submission(at: Any, *, config: dict[str, Any], **parameters: Any) -> Ca
 
 
 def step_compiled(at: Any, *, config: dict[str, Any], **parameters: Any) -> Call:
-    """bfloat16, or float16 with a loss scale where there is none; torch's attention; one compiled model."""
-    gpt, on_gpu = _model(at, config, attention="sdpa"), at.device.type == "cuda"
-    is_narrow = on_gpu and torch.cuda.get_device_capability(at.device) < (8, 0)
-    scale, sixteen = (2.0**16, torch.float16) if is_narrow else (1.0, torch.bfloat16)
-    if on_gpu:
+    """The end of the milestone's ladder: sixteen bits, torch's attention, one compiled model. The host plays it in float32."""
+    from lm.training import autocast
+
+    gpt, precision = _model(at, config, attention="sdpa"), "fp32"
+    if at.device.type == "cuda":
+        precision = "bf16" if torch.cuda.get_device_capability(at.device) >= (8, 0) else "fp16"
         gpt.compile(dynamic=False)
+    factor = 2.0**16 if precision == "fp16" else None  # its gradients are too small without
 
     def step(tokens: Tensor, targets: Tensor) -> Tensor:
-        with torch.autocast(at.device.type, sixteen, enabled=on_gpu):
+        with autocast(precision, at.device):
             loss = gpt(tokens, targets)
-        (loss * scale).backward()
-        if is_narrow:
-            torch._foreach_div_([each.grad for each in gpt.parameters()], scale)
+        loss.backward(torch.full_like(loss, factor) if factor else None)
+        if factor:
+            for weight in gpt.parameters():
+                weight.grad /= factor
         return loss.detach()
 
     return _training(gpt, step)
