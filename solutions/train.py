@@ -26,7 +26,15 @@ from lm.flags import SHARDED, make_parser, what_is_missing
 from lm.gpt import GPT, PRESETS, GPTConfig
 from lm.hardware import hardware_here
 from lm.loader import Shard, TokenLoader
-from lm.pieces import cut_into_slices, cut_over_replicas, data_parallel, loss_scaler, recompute_blocks
+from lm.pieces import (
+    add_up_sequences,
+    cut_into_slices,
+    cut_over_replicas,
+    cut_sequences,
+    data_parallel,
+    loss_scaler,
+    recompute_blocks,
+)
 from lm.training import (
     autocast,
     counted_flops_per_token,
@@ -109,7 +117,8 @@ class Run:
 
     def __init__(self, options: argparse.Namespace, rank: int, world_size: int, device: torch.device) -> None:
         self.options, self.rank, self.world_size, self.device = options, rank, world_size, device
-        self.replica, self.num_replicas = rank // options.tensor, world_size // options.tensor  # neighbours hold one model together
+        num_neighbours = options.tensor * options.context  # they hold one model together, or one batch
+        self.replica, self.num_replicas = rank // num_neighbours, world_size // num_neighbours
         if device.type == "cpu" or options.deterministic:
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS keeps no promise without it
             torch.use_deterministic_algorithms(True)
@@ -124,6 +133,9 @@ class Run:
         recompute_blocks(self.model, options.recompute)
         self.scaler = loss_scaler(options.precision)
         replicas, self.clip_grad_norm = cut_into_slices(self.model, options, self.replica)
+        neighbours, self.own_part = None, lambda x_BT: x_BT
+        if options.context > 1:
+            neighbours, replicas, self.own_part = cut_sequences(self.model, options.context, self.sequence)
         how = {"matrices": names_of_matrices(self.model), "learning_rate": options.learning_rate, "weight_decay": options.weight_decay}
         self.trainee: Any
         if options.data_parallel in SHARDED:
@@ -133,9 +145,11 @@ class Run:
         else:
             self.trainee = data_parallel(self.model, options.data_parallel, replicas)
             self.optimizer = make_optimizer(dict(self.model.named_parameters()), **how)
+        if neighbours:
+            add_up_sequences(self.trainee, self.model, neighbours)
         if options.compile:
             self.trainee.compile()
-        torch.manual_seed(options.seed + 1 + self.replica)  # but each replica its own dropout
+        torch.manual_seed(options.seed + 1 + rank // options.tensor)  # but each replica, or part of a sequence, its own dropout
         self.step = 0
         self.hardware = hardware_here(device, options.precision)
         self.peak_flops_per_s = self.hardware.peak_flops_per_s.get(options.precision) if self.hardware else None
@@ -149,7 +163,7 @@ class Run:
 
     def next_batch(self, loader: TokenLoader) -> tuple[Tensor, Tensor]:
         """Return the next batch on the device; a GPU doesn't wait for the copy."""
-        tokens_BT, targets_BT = loader.next_batch()
+        tokens_BT, targets_BT = map(self.own_part, loader.next_batch())
         if self.device.type == "cuda":
             tokens_BT, targets_BT = tokens_BT.pin_memory(), targets_BT.pin_memory()
         return tokens_BT.to(self.device, non_blocking=True), targets_BT.to(self.device, non_blocking=True)
@@ -159,8 +173,9 @@ class Run:
         saved = read_checkpoint(self.options.checkpoint)
         for name, here in dataclasses.asdict(self.config).items():
             # Another attention computes the same model; everything else decides which weights exist.
-            if name != "attention" and saved["config"][name] != here:
-                raise ValueError(f"{self.options.checkpoint} was saved with {name} {saved['config'][name]}, this run has {here}")
+            was = saved["config"].get(name, here)  # a setting that is younger than the checkpoint was at its default
+            if name != "attention" and was != here:
+                raise ValueError(f"{self.options.checkpoint} was saved with {name} {was}, this run has {here}")
         self.loader.load_state_dict(saved["loader"])
         restore(saved, self.model, self.optimizer)
         if self.scaler:

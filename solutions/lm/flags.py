@@ -16,7 +16,6 @@ from lm.gpt import PRESETS
 # Flags that wait for an assignment: which values ask for it, and its name. A line leaves when the piece is wired in.
 WAITING: list[tuple[str, Callable[[Any], bool], str]] = [
     ("pipeline", lambda value: value > 1, "pipeline_parallel"),
-    ("context", lambda value: value > 1, "context_parallel"),
     ("expert", lambda value: value > 1, "expert_parallel"),
 ]
 SHARDED = ("zero1", "zero2", "fsdp")  # ways of data parallelism that cut the model over its replicas
@@ -26,6 +25,7 @@ YOURS: list[tuple[str, Callable[[Any], bool], str]] = [
     ("accumulate", lambda value: value > 1, "recomputation"),
     ("recompute", lambda value: value != "none", "recomputation"),
     ("attention", lambda value: value == "flash", "flash_attention"),
+    ("context", lambda value: value > 1, "context_parallel"),
     ("data_parallel", lambda value: value == "ddp", "data_parallel"),
     ("data_parallel", lambda value: value in ("zero1", "zero2"), "sharded_optimizer"),
     ("data_parallel", lambda value: value == "fsdp", "fsdp"),
@@ -89,7 +89,9 @@ def what_is_missing(options: argparse.Namespace) -> str | None:
         return complaint
     if options.tensor > 1 and (complaint := what_slices_lack(options)):
         return complaint
-    if int(os.environ.get("WORLD_SIZE", "1")) // options.tensor > 1 and options.data_parallel == "none":
+    if options.context > 1 and (complaint := what_stripes_lack(options)):
+        return complaint
+    if int(os.environ.get("WORLD_SIZE", "1")) // (options.tensor * options.context) > 1 and options.data_parallel == "none":
         return "several ranks were started, but nothing keeps their weights equal: add --data-parallel torch_ddp, or run plain python"
     if options.data_parallel != "none" and "RANK" not in os.environ:
         return f"--data-parallel {options.data_parallel} needs ranks: start it by torchrun --nproc-per-node 2 train.py …"
@@ -128,6 +130,20 @@ def what_slices_lack(options: argparse.Namespace) -> str | None:
         return f"{flag} with --sequence-parallel drops by a stream of each rank's own, which --recompute doesn't rewind: leave one out"
     if options.checkpoint:
         return f"{flag} leaves each rank a slice of the model, and nothing joins them to a checkpoint: leave --checkpoint out"
+    return None
+
+
+def what_stripes_lack(options: argparse.Namespace) -> str | None:
+    """Say what --context asks for and does not find; None if it has all."""
+    flag, num_ranks = f"--context {options.context}", int(os.environ.get("WORLD_SIZE", "1"))
+    if num_ranks % options.context:
+        return f"{flag} needs a multiple of {options.context} ranks, not {num_ranks}: start them by torchrun --nproc-per-node"
+    if (options.sequence or PRESETS[options.preset].max_tokens) % (2 * options.context):
+        return f"{flag} cuts every sequence into {2 * options.context} equal stripes: take a --sequence that can be cut so"
+    if options.tensor > 1 or options.data_parallel not in AROUND_SLICES:
+        return f"{flag} is for whole models: leave --tensor out, and around it take {' or '.join(AROUND_SLICES[1:])}"
+    if options.attention != "dense" or options.compile or options.accumulate > 1:
+        return f"{flag} attends by your ring and takes a batch as a whole: leave --attention, --compile and --accumulate out"
     return None
 
 

@@ -40,6 +40,7 @@ class GPTConfig:
     attention: Literal["dense", "sdpa", "flash"] = "sdpa"
     rotary_base: float = 10_000.0
     dropout: float = 0.0  # on the embeddings and on what each block adds; attention probabilities are never dropped
+    stream: Literal["fp32", "bf16"] = "fp32"  # what the blocks add to; bf16 under autocast only, which casts products and no sums
 
     def __post_init__(self) -> None:
         """Raise ValueError for shapes that no model can have."""
@@ -195,7 +196,8 @@ class GPT(nn.Module):
         x_BTC = self.token_embedding(tokens_BT)
         if self.position_embedding is not None:
             x_BTC = x_BTC + self.position_embedding(positions_T)
-        return self.dropout(x_BTC)
+        # From here on every sum has the dtype of its parts, so one cast narrows the stream through all blocks.
+        return self.dropout(x_BTC.bfloat16() if self.config.stream == "bf16" else x_BTC)
 
     def angles(self, positions_T: Tensor) -> Tensor | None:
         """Return what the blocks need to know of positions: rotary_angles, or None with learned positions."""

@@ -28,6 +28,34 @@ def cut_into_slices(model: GPT, options: argparse.Namespace, replica: int) -> tu
     return alike[dist.get_rank() % options.tensor], functools.partial(clip_grad_norm_, group=neighbours)
 
 
+def cut_sequences(model: GPT, num_ranks: int, num_tokens: int) -> tuple[dist.ProcessGroup, dist.ProcessGroup, Callable[[Tensor], Tensor]]:
+    """Leave each of `num_ranks` neighbours two stripes of every sequence of `num_tokens`, by your zigzag ring.
+
+    Return the neighbours, the ranks with the same stripes, and what cuts a rank's part out of (B, T). The loss is the whole's.
+    """
+    from context_parallel import parallelize_context, zigzag_split  # yours
+
+    neighbours, _ = dist.new_subgroups(num_ranks)
+    alike = [dist.new_group(range(place, dist.get_world_size(), num_ranks)) for place in range(num_ranks)]
+    parallelize_context(model, neighbours, zigzag=True)
+    positions_T = zigzag_split(torch.arange(num_tokens, device=next(model.parameters()).device), neighbours, dim=0)
+    model.forward = functools.partial(model.forward, positions_T=positions_T)  # type: ignore[method-assign]
+    return neighbours, alike[dist.get_rank() % num_ranks], functools.partial(zigzag_split, group=neighbours, dim=1)
+
+
+def add_up_sequences(trainee: Any, model: GPT, neighbours: dist.ProcessGroup) -> None:
+    """Let the gradients of the neighbours' stripes be summed once those of the replicas are joined: train_step asks for it."""
+    from context_parallel import sum_gradients  # yours
+
+    joined = getattr(trainee, "finish_gradient_synchronization", lambda: None)
+
+    def finish() -> None:
+        joined()
+        sum_gradients(model.parameters(), neighbours)
+
+    trainee.finish_gradient_synchronization = finish
+
+
 def data_parallel(model: GPT, kind: str, group: dist.ProcessGroup | None) -> nn.Module:
     """Return the module whose forward and backward keep the weights of the group's ranks equal."""
     if kind == "ddp":

@@ -5,13 +5,15 @@ from __future__ import annotations
 import base64
 import html
 import io
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lm.gpt import PRESETS
 from lm.hardware import HARDWARE
-from lm.published import GPT2_124M, LECTURE, LECTURE_LADDER, conventions
+from lm.published import DIFFERENCES, GPT2_124M, LECTURE, LECTURE_LADDER, conventions
 from lm.runlog import Log, Run, num_parameters
 
 
@@ -126,7 +128,6 @@ def published(log: Log) -> Section:
         lines.append((each.who, f"{each.num_gpus} x {each.gpu}", f"{per_gpu:,.0f}", f"{theirs_mfu:.1%}", f"{ours_mfu:.1%}", each.source))
     head = ("GPT-2 124M, T = 1024", "GPUs", "tokens/s each", "MFU, authors' count", "MFU, our count", "source")
     counts = ", ".join(f"{name} {flops / 1e6:.1f}" for name, flops in counted.items())
-    steps = ", ".join(f"{name} {speed:,.0f}" for name, speed in LECTURE_LADDER)
     return Section(
         "Elsewhere",
         table(head, lines)
@@ -134,8 +135,25 @@ def published(log: Log) -> Section:
             f"MFLOP per token: {counts}, ours {ours / 1e6:.1f}. llm.c counts half of attention, llm-foundry and llm.c the positions; "
             "we count matrix products alone, and all of attention."
         )
-        + paragraph(f"The ladder on one A100, in another order (tokens/s): {steps}. Source: {LECTURE}."),
+        + factors(log)
+        + "".join(map(paragraph, DIFFERENCES)),
     )
+
+
+def factors(log: Log) -> str:
+    """Return a table: what each step of the lecture's ladder gave there, and what it gives here."""
+    import mfu_report
+
+    here = {row.name: row.speed_up for row in mfu_report.summarise(log)}
+    lines = [
+        (name, f"{speed:,.0f}", f"{speed / before:.2f}", figure(here.get(name), "{:.2f}"))
+        for (_, before), (name, speed) in itertools.pairwise(LECTURE_LADDER)
+    ]
+    speeds, two = dict(LECTURE_LADDER), ("compiled", "fused_attention")
+    product = math.prod(here.get(name) or 0.0 for name in two) or None  # None: one of them was not measured
+    lines.append((" and ".join(two), "", f"{speeds['fused_attention'] / speeds['bf16']:.2f}", figure(product, "{:.2f}")))
+    head = ("step", "tokens/s on one A100", "times as fast there", "and here")
+    return table(head, lines) + paragraph(f"Source: {LECTURE}.")
 
 
 # --- plots -----------------------------------------------------------------------------------------------------------

@@ -230,6 +230,22 @@ def test_flash_attention_is_the_students_own(monkeypatch: pytest.MonkeyPatch) ->
     assert seen == [True] * SMALL.num_layers
 
 
+@pytest.mark.parametrize(("stream", "dtype"), [("fp32", torch.float32), ("bf16", torch.bfloat16)])
+def test_under_autocast_the_stream_is_as_wide_as_the_config_says(stream: str, dtype: torch.dtype) -> None:
+    """What enters each block, and what its gradient comes back in; weights and their gradients are fp32 either way."""
+    model = GPT(dataclasses.replace(SMALL, stream=stream))  # type: ignore[arg-type]
+    seen: list[torch.dtype] = []
+    for block in model.blocks:
+        block.register_forward_pre_hook(lambda _, given: seen.append(given[0].dtype))
+        block.register_full_backward_hook(lambda _, given, received: seen.append(received[0].dtype))
+    tokens_BT = torch.arange(16).view(2, 8)
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = model(tokens_BT, tokens_BT)
+    loss.backward()
+    assert seen == [dtype] * 2 * len(model.blocks)
+    assert {loss.dtype, *(p.grad.dtype for p in model.parameters() if p.grad is not None)} == {torch.float32}
+
+
 def test_what_joins_the_residual_stream_starts_smaller_with_depth() -> None:
     """Weights start with GPT-2's spread, those that end a branch with it over √(2 · layers), and biases at zero."""
     torch.manual_seed(0)

@@ -26,8 +26,9 @@ from lm.runlog import Log, Run, num_parameters, read_log, run_from, write_log
 CPU = torch.device("cpu")
 PROGRAM = Path(report.__file__).resolve()
 H200 = HARDWARE["H200 SXM 141GB"]
-LADDER = ["fp32", "bf16", "fused_attention", "compiled", "padded_vocabulary", "larger_batch"]
+LADDER = ["fp32", "bf16", "fused_attention", "compiled", "padded_vocabulary", "larger_batch", "narrow_stream"]
 TINY = ["--preset", "tiny", "--device", "cpu", "--warmup", "2", "--steps", "2"]
+NARROW = dataclasses.replace(first_run(default_plan(CPU, preset="tiny")).config, stream="bf16")
 
 
 def pretended(order: Order, *_: Any) -> Run:
@@ -69,6 +70,7 @@ def test_without_bf16_the_ladder_goes_over_fp16(pretend: None, tmp_path: Path) -
     assert {run.precision for run in log.runs[1:]} == {"fp16"}
     assert log.run("fp16") is not None
     assert "loss scaler" in log.skipped["torch_fsdp2"]
+    assert "for bf16 only" in log.skipped["narrow_stream"]
 
 
 def test_a_gpu_before_ampere_has_neither_tf32_nor_bf16(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +133,7 @@ def test_a_spent_budget_is_gone_on_from(pretend: None, tmp_path: Path) -> None:
     first = climb(tmp_path, only=("fp32", "bf16"))
     assert [run.name for run in first.runs] == ["fp32", "bf16"]
     assert climb(tmp_path, budget_s=0.0).runs == first.runs
-    assert len(climb(tmp_path).runs) == 10
+    assert len(climb(tmp_path).runs) == 11
 
 
 def test_a_log_of_another_plan_is_not_touched(pretend: None, tmp_path: Path) -> None:
@@ -143,8 +145,8 @@ def test_a_log_of_another_plan_is_not_touched(pretend: None, tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     "changes",
-    [{"precision": "fp16"}, {"micro_batch": 2, "num_micro_batches": 2}, {"recompute": "full"}],
-    ids=["fp16 with the scaler", "accumulated", "recomputed"],
+    [{"precision": "fp16"}, {"micro_batch": 2, "num_micro_batches": 2}, {"recompute": "full"}, {"precision": "bf16", "config": NARROW}],
+    ids=["fp16 with the scaler", "accumulated", "recomputed", "in a narrow stream"],
 )
 def test_the_students_pieces_are_what_runs(changes: dict[str, Any]) -> None:
     """Loss curves are those of the plain run, within what 16 bits round."""

@@ -49,7 +49,6 @@ def be_the_only_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     ("flag", "value", "assignment"),
     [
         ("--pipeline", "2", "pipeline_parallel"),
-        ("--context", "2", "context_parallel"),
         ("--expert", "2", "expert_parallel"),
     ],
 )
@@ -68,6 +67,7 @@ def test_a_flag_whose_assignment_is_not_there_names_it(capsys: pytest.CaptureFix
         ("--precision", "fp16", "mixed_precision"),
         ("--accumulate", "2", "recomputation"),
         ("--recompute", "full", "recomputation"),
+        ("--context", "2", "context_parallel"),
     ],
 )
 def test_a_flag_that_runs_the_students_file_says_which(
@@ -266,15 +266,20 @@ def test_two_ranks_train_as_one_process_with_twice_the_batch(generated_tokens: P
 
 @pytest.mark.parametrize(
     ("num_ranks", "flags"),
-    [(2, ["--batch", "4", "--sequence-parallel"]), (4, ["--batch", "2", "--data-parallel", "ddp"])],
-    ids=["sequence_parallel", "with_data_parallelism"],
+    [
+        (2, ["--tensor", "2", "--batch", "4", "--sequence-parallel"]),
+        (4, ["--tensor", "2", "--batch", "2", "--data-parallel", "ddp"]),
+        (2, ["--context", "2", "--batch", "4", "--recompute", "full"]),
+        (4, ["--context", "2", "--batch", "2", "--data-parallel", "ddp"]),
+    ],
+    ids=["sequence_parallel", "slices_of_replicas", "stripes", "stripes_of_replicas"],
 )
-def test_slices_train_as_one_process(generated_tokens: Path, tmp_path: Path, num_ranks: int, flags: list[str]) -> None:
-    """--tensor 2 on two ranks, and as two replicas on four, has the losses and gradient norms of one process; every step is clipped."""
+def test_neighbours_train_as_one_process(generated_tokens: Path, tmp_path: Path, num_ranks: int, flags: list[str]) -> None:
+    """Slices of a model, or of its sequences, have the losses and gradient norms of one process; every step is clipped."""
     common = [*FLAGS, "--data", str(generated_tokens), "--log-every", "1", "--steps", "3", "--clip", "0.1"]
     train.main([*common, "--batch", "4", "--log-file", str(tmp_path / "one.jsonl")])
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(num_ranks)]
-    command = [*torchrun, str(SOLUTIONS / "train.py"), *common, *flags, "--tensor", "2", "--log-file", str(tmp_path / "slices.jsonl")]
+    command = [*torchrun, str(SOLUTIONS / "train.py"), *common, *flags, "--log-file", str(tmp_path / "slices.jsonl")]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert ended.returncode == 0, ended.stderr
     for event, fields in (("step", ("loss", "gradient_norm")), ("evaluation", ("loss",))):
@@ -295,6 +300,21 @@ def test_slices_say_what_they_lack(capsys: pytest.CaptureFixture[str], monkeypat
     assert "nothing keeps their weights equal" in refusal(capsys, "--tensor", "2")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert "--tensor 2 runs your tensor_parallel.py" in refusal(capsys, "--tensor", "2")
+
+
+def test_stripes_say_what_they_lack(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too few ranks, a sequence that has no equal stripes, what cuts the model as well, what the ring doesn't go through."""
+    assert "needs a multiple of 2 ranks" in refusal(capsys, "--context", "2")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    monkeypatch.setenv("RANK", "0")
+    for flags, advice in (
+        (["--sequence", "30"], "into 4 equal stripes"),
+        (["--tensor", "2"], "leave --tensor out"),
+        (["--data-parallel", "torch_fsdp2"], "take ddp or torch_ddp"),
+        (["--accumulate", "2"], "leave --attention, --compile and --accumulate out"),
+        ([], "nothing keeps their weights equal"),
+    ):
+        assert advice in refusal(capsys, "--context", "2", *flags)
 
 
 @pytest.mark.parametrize("kind", ["zero1", "zero2", "fsdp"])
