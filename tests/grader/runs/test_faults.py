@@ -271,6 +271,28 @@ def test_nothing_of_torch_is_imported_late(submit: Callable) -> None:
     assert seen.rank(0)["late"] == 0
 
 
+def test_a_file_that_never_ends_being_imported_is_run_three_times_only(submit: Callable, runs: Runs) -> None:
+    """A grading asks a hundred times: the others are answered by the first, with the same line, and use nothing; what is mended is run."""
+    observe = submit("while True:\n    pass\n")
+    before = runs.spent.num_runs
+    faults = [observe("run", world_size=1 + number % 2, limits=SHORT, asked=number).fault for number in range(6)]
+    assert {fault.kind for fault in faults} == {"cpu_limit"} and runs.spent.num_runs - before == 3
+    assert all("it is at tiny.py:" in fault.sentence for fault in faults)
+    assert [fault.sentence.endswith("; so it was in 3 runs, and no other was begun") for fault in faults] == [False] * 3 + [True] * 3
+    assert submit("def run(inputs):\n    return {}\n")("run", limits=SHORT).fault is None
+
+
+def test_a_function_that_never_ends_is_run_whenever_it_is_asked_for(submit: Callable, runs: Runs) -> None:
+    """Another function of the same file may be right."""
+    observe = submit("""
+        def run(inputs, asked):
+            while asked < 4:
+                pass
+            return {}
+    """)
+    assert [observe("run", limits=SHORT, asked=number).fault is None for number in range(5)] == [False] * 4 + [True]
+
+
 def test_a_run_leaves_the_clock_alone(submit: Callable) -> None:
     """A rank that goes silent is ended by its limit, whatever the others do, and the others' waiting is explained by it."""
     began = time.monotonic()
