@@ -97,7 +97,7 @@ classoak: $(STAMP) ## grade a synthetic class of 300, again, in every layout, ki
 	$(OURS)
 	@$(PY) -m tests.soak.whole_class $(or $(CHOICE),-a collectives -a memory_accounting)
 
-slurm: $(STAMP) ## grade a small class on the Slurm that is here (.ci/slurm starts one of one node)
+slurm: $(STAMP) ## grade a small class on the Slurm that is here (.ci/slurm starts one of two nodes)
 	$(OURS)
 	@$(PY) -m pytest tests/slurm $(ONLY)
 

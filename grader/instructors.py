@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,21 +123,23 @@ def regrade(folder: Path, submissions: Path, wanted: tuple[str, ...], terms_file
     """Judge a class by today's tests, from what is stored of it: who gains, who loses, by which law."""
     from grader.gradebook import regrade as anew
     from grader.gradebook.trail import record
+    from grader.ledger import alone_in
 
     if accept and not why.strip():
         raise UsageError("--accept needs --why: the trail says of each changed mark why it was.")
     course, chosen = course_of(wanted)
     page = page_of()
-    judged = anew.regrade(course, folder, submissions, chosen, _told(page))
-    anew.show(judged, page)
-    if accept and judged.changes:
-        record(folder, _settled(folder, (), (), terms_file)[3])  # the marks until now, should none have been exported
-        anew.accept(folder, judged)
-        record(folder, _settled(folder, (), (), terms_file)[3],
-               why={(change.student, change.assignment): f"regraded ({why}): {change.why}" for change in judged.changes})  # fmt: skip
-        page.paragraph("Written. Earlier reports and marks are kept; `grader explain` shows them.")
-    elif judged.changes:
-        page.paragraph("Nothing was written: --accept --why TEXT does.")
+    with alone_in(folder) if accept else nullcontext():  # from the first look on: a batch may know of another mark meanwhile
+        judged = anew.regrade(course, folder, submissions, chosen, _told(page))
+        anew.show(judged, page)
+        if accept and judged.changes:
+            record(folder, _settled(folder, (), (), terms_file)[3])  # the marks until now, should none have been exported
+            anew.accept(folder, judged)
+            record(folder, _settled(folder, (), (), terms_file)[3],
+                   why={(change.student, change.assignment): f"regraded ({why}): {change.why}" for change in judged.changes})  # fmt: skip
+            page.paragraph("Written. Earlier reports and marks are kept; `grader explain` shows them.")
+        elif judged.changes:
+            page.paragraph("Nothing was written: --accept --why TEXT does.")
     return 0
 
 

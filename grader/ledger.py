@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
 import sqlite3
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from grader.errors import MachineError
+from grader.errors import MachineError, UsageError
 
 LEDGER_NAME = "class.sqlite"  # in the folder of a batch
+LOCK = ".lock"  # there, too
 FORM = 1  # of the rows; a ledger of another form is refused: marks are no cache
 
 # waiting: not graded yet · marked: report.json stands · refused: what was handed in can't be looked into, which its sender can mend
@@ -94,3 +97,19 @@ class Ledger:
     def close(self) -> None:
         """Close the file."""
         self._database.close()
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Within it nobody else writes marks in the folder of a class. UsageError if somebody does already; a dead process holds nothing."""
+    try:
+        lock = (folder / LOCK).open("a")
+    except OSError as error:
+        raise UsageError(f"{folder} is no folder of a class that can be written to: {error.strerror}.") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            seen = f"Another `grader batch` or `grader regrade --accept` is working in {folder}"
+            raise UsageError(f"{seen}: wait until it is done, or take another folder.") from None
+        yield

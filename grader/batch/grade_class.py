@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -19,11 +18,10 @@ from grader.batch.tally import Tally
 from grader.batch.work import REPORTS, Ended, Job, Work, judged_by, known, look
 from grader.course import Course
 from grader.errors import MachineError, UsageError
-from grader.ledger import LEDGER_NAME, Ledger, Row
+from grader.ledger import LEDGER_NAME, Ledger, Row, alone_in
 from grader.records import Assignment
 
 NUM_FAILED_IN_A_ROW = 8  # distinct works: then it is the machine that is ill, and going on would fail the whole class
-LOCK = ".lock"
 
 
 class Crew(Protocol):
@@ -71,7 +69,7 @@ def grade_class(
         remark(sentence)
     out.mkdir(mode=0o700, parents=True, exist_ok=True)  # what becomes of a class is nobody else's business on this machine
     (out / REPORTS).mkdir(exist_ok=True)
-    with _alone_in(out), closing(Ledger(out)) as ledger:
+    with alone_in(out), closing(Ledger(out)) as ledger:
         desk = _Desk(ledger, Tally(len(entries)), told, {row.student: row for row in ledger.rows()})
         _require_same_assignments(desk.earlier.values(), assignments, out)
         job = Job(str(course.root), tuple(each.name for each in assignments), str(out.resolve()), judged_by(course, assignments))
@@ -165,14 +163,3 @@ def _require_same_assignments(rows: Iterable[Row], assignments: Sequence[Assignm
     if others:
         seen = f"{out / LEDGER_NAME} has marks of {', '.join(others)}, which are not asked for"
         raise UsageError(f"{seen}: name them too (-a), or grade into another folder.")
-
-
-@contextmanager
-def _alone_in(out: Path) -> Iterator[None]:
-    """UsageError if another batch is working in the folder; a dead one holds nothing."""
-    with (out / LOCK).open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UsageError(f"Another grader batch is working in {out}: wait for it, or grade into another folder.") from None
-        yield

@@ -12,7 +12,10 @@ from pathlib import Path
 from grader.errors import UsageError
 
 DELIMITERS = ",;\t|"
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs a cell that begins so (OWASP: CSV injection)
+# A spreadsheet runs a cell that begins so, in some places with signs of double width (OWASP: CSV injection); and one that splits lines at
+# semicolons or tabs, as other languages' do, begins a cell in the middle of ours, whatever quotes stand around it.
+SIGNS = "=+@\\-" + "".join(chr(ord(sign) + 0xFEE0) for sign in "=+@-")
+FORMULA = re.compile(rf"\A(?=[\t\r\n])|(?:\A|(?<=[;\t\r\n]))(?=[^\S\t\r\n]*[{SIGNS}])")
 BOMS = {b"\xef\xbb\xbf": "utf-8", b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 
 
@@ -77,7 +80,7 @@ def table(rows: Iterable[Sequence[str]]) -> str:
 
 def guarded(text: str) -> str:
     """`text` that a spreadsheet shows and doesn't run: an apostrophe goes before what would begin a formula. Numbers stay numbers."""
-    return f"'{text}" if text.startswith(FORMULA) and not re.fullmatch(r"-?\d+(\.\d+)?", text) else text
+    return text if re.fullmatch(r"-?\d+(\.\d+)?", text) else FORMULA.sub("'", text)
 
 
 def _split(text: str, sheet: Sheet) -> None:

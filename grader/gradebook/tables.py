@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from fractions import Fraction
 
 from grader.gradebook.book import Book
 from grader.gradebook.cells import table
 from grader.gradebook.settle import Finals, Total, total, written
+
+TURNS = re.compile(r"[\u202a-\u202e\u2066-\u2069]")  # signs of direction; Hebrew and Arabic letters need none
 
 
 def to_csv(book: Book, finals: Finals) -> str:
@@ -40,4 +43,5 @@ def _sum(summed: Total) -> tuple[str, str]:
 
 
 def _cell(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\r", " ").replace("\n", " ")
+    """Text of one line: no markup, no picture that would be fetched, and nothing that turns what stands behind it from right to left."""
+    return re.sub(r"[\\`*\[\]|<>]", r"\\\g<0>", TURNS.sub("", " ".join(text.split())))

@@ -128,9 +128,13 @@ class Case:
 
     def _require_files(self) -> None:
         missing = [name for name in self._assignment.files if name not in self._submission.files]
-        if missing:
-            raise SubmissionError(Message(seen=f"{', '.join(missing)} is not in {self._submission.origin}", suggestion="Is the file in the "
-                                          "folder that is graded, under exactly this name?"))  # fmt: skip
+        if not missing:
+            return
+        # A file that was seen and could not be taken is told by what is wrong with it; only the others are looked for under another name.
+        reasons = [note for note in self._submission.notes if note.startswith(tuple(missing)) and " is not in " not in note]
+        seen = " ".join(reasons) or f"{', '.join(missing)} is not in {self._submission.origin}"
+        suggestion = "" if reasons else "Is the file in the folder that is graded, under exactly this name?"
+        raise SubmissionError(Message(seen=seen, suggestion=suggestion))
 
 
 def require_allowed(assignment: Assignment, submission: Submission) -> None:

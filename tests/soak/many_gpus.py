@@ -3,7 +3,8 @@
     python -m tests.soak.many_gpus --out FOLDER --limit-s 900                         # profile, scaling and mesh on all GPUs
     python -m tests.soak.many_gpus --out FOLDER --steps scaling,mesh --pretend 4      # anywhere: gloo and a tiny model; times mean nothing
 
-FOLDER/many_gpus.json has what is known at any moment. A point whose ranks die or hang is told and left out, and the others go on.
+FOLDER/many_gpus.json has what is known at any moment, and many_gpus.md the same as a table. A point whose ranks die or hang is told and
+left out, and the others go on.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def main() -> int:
     steps = options.steps.split(",")
     bad = measured(options, points(steps, num_gpus, bool(options.pretend)), num_gpus, until_s, document)
     if "profile" in steps:
-        bad |= profile(options, until_s - time.time(), document)
+        bad |= profile(options, until_s, document)
     print(f"{'not all is well' if bad else 'all is well'}: {options.out / 'many_gpus.json'}", flush=True)
     return int(bad)
 
@@ -141,23 +142,22 @@ def efficiencies(rows: dict[str, Any]) -> dict[str, Any]:
 
 
 # --- profile ---------------------------------------------------------------------------------------------------------
-def profile(options: argparse.Namespace, left_s: float, document: dict[str, Any]) -> bool:
-    """The reference solutions of six assignments on all GPUs, by gpu_profile; whether anything was wrong."""
-    folder = options.out / "profile"
-    chosen = [word for name in PARALLEL for word in ("--assignment", f"{name}_parallel")]
-    command = [sys.executable, "-m", "tests.soak.gpu_profile", "--steps", "trial,gpu", "--times", "1", "--out", str(folder), *chosen]
-    command += ["--limit-s", str(max(left_s, 1.0)), "--pretend", str(options.pretend)]
-    child = subprocess.Popen(command, cwd=ROOT)
-    try:
-        status: int | str = child.wait(max(left_s, 1.0))
-    except subprocess.TimeoutExpired:
-        child.terminate()
-        status = f"its time was over: {child.wait()}"
-    summary = folder / "summary.json"
-    document["profile"] = json.loads(summary.read_text()) if summary.exists() else {}
-    document["profile"]["status"] = status
-    write(options, document)
-    return status != 0
+def profile(options: argparse.Namespace, until_s: float, document: dict[str, Any]) -> bool:
+    """The reference solutions of six assignments on all GPUs, by gpu_profile; whether anything was wrong, or no time for it."""
+    seen = document.setdefault("profile", {})
+    for name in PARALLEL:
+        left_s, folder = until_s - time.time(), options.out / "profile" / name
+        if left_s <= 0:
+            seen[name] = {"ok": False, "failures": ["no time"]}
+            continue
+        # It ends its own processes when their time is over, and is therefore not ended from here.
+        command = [sys.executable, "-m", "tests.soak.gpu_profile", "--steps", "trial,gpu", "--times", "1", "--out", str(folder)]
+        command += ["--assignment", f"{name}_parallel", "--limit-s", str(left_s), "--pretend", str(options.pretend)]
+        status = subprocess.run(command, cwd=ROOT, check=False).returncode
+        summary = folder / "summary.json"
+        seen[name] = (json.loads(summary.read_text()) if summary.exists() else {}) | {"ok": status == 0}
+        write(options, document)
+    return not all(each["ok"] for each in seen.values())
 
 
 def write(options: argparse.Namespace, document: dict[str, Any]) -> None:
@@ -165,13 +165,37 @@ def write(options: argparse.Namespace, document: dict[str, Any]) -> None:
     place, now = options.out / "many_gpus.json", datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     place.with_suffix(".part").write_text(json.dumps(document | {"ended": now}, indent=1) + "\n")
     os.replace(place.with_suffix(".part"), place)
+    place.with_suffix(".md").write_text(table(document))
+
+
+def table(document: dict[str, Any]) -> str:
+    """The points as Markdown: measured and simulated steps, and how far loss and gradient are from the whole model's."""
+    where = (
+        f"{document['num_gpus']} × {document['device']}, torch {document['torch']}, driver {document['driver']}, {document['date'][:10]}"
+    )
+    head = (
+        "| point | sequences × tokens | step ms | simulated ms | of one rank's rate | × torch's step | loss off by | gradient norm off by |"
+    )
+    lines = [f"Medians of {document['timed_steps']} steps of the slowest rank; {where}.", "", head, "|---|---|---|---|---|---|---|---|"]
+    for name, row in document["points"].items():
+        if "step_ms" not in row:
+            lines.append(f"| {name} | | failed: see the JSON file | | | | | |")
+            continue
+        plan = row["plan"]
+        work = f"{plan['dp'] * plan['micro_batch'] * plan['num_micro_batches']} × {row['tokens']}"
+        known = document["efficiency"].get(row["way"], {}).get(str(plan["dp"]), {}) if row["step"] == "scaling" else {}
+        share, over = f"{known['measured']:.1%}" if known else "", known.get("over_torch", "")
+        off = [f"{row[one] / row[f'whole_{one}'] - 1:+.2%}" for one in ("loss", "gradient_norm")]
+        simulated = row["simulated"]["step_ms"] if row["simulated"] else ""
+        lines.append(f"| {name} | {work} | {row['step_ms']} | {simulated} | {share} | {over} | {' | '.join(off)} |")
+    return "\n".join(lines) + "\n"
 
 
 def parsed() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--limit-s", type=float, default=900.0, help="no point begins later, and the profile ends then")
+    parser.add_argument("--limit-s", type=float, default=900.0, help="no point begins later, and the profile's runs end then")
     parser.add_argument("--steps", default="scaling,mesh,profile", help="of scaling, mesh and profile; the profile comes last")
     parser.add_argument("--pretend", type=int, default=0, metavar="N", help="play N GPUs on the host")
     return parser.parse_args()

@@ -95,7 +95,8 @@ def groups_of(point: Point, rank: int, made: dict[tuple[int, ...], Any], backend
 
 def measure(point: Point, groups: Groups, rank: int, device: torch.device, num_timed: int) -> dict[str, Any]:
     """One point on this rank: the whole model's loss and gradient norm, those of the trainee, and how long its steps take."""
-    plan = point.plan
+    plan, on_gpu = point.plan, device.type == "cuda"
+    standing_bytes = torch.cuda.memory_allocated() if on_gpu else 0  # of earlier points: a wrapped model's hooks may outlive it
     torch.manual_seed(0)  # the same weights on every rank and in every way
     with device:
         model = GPT(point.config)
@@ -103,11 +104,11 @@ def measure(point: Point, groups: Groups, rank: int, device: torch.device, num_t
     generator = torch.Generator().manual_seed(1 + replica)
     tokens_BT = torch.randint(point.config.vocab_size, (point.sequences, point.tokens), generator=generator).to(device)
     whole_loss, whole_norm = as_one_model(point, model, tokens_BT, groups)
-    if device.type == "cuda":
+    if on_gpu:
         torch.cuda.reset_peak_memory_stats()
     trainee = made_trainee(point, model, tokens_BT, groups, rank)
     del model
-    optimizer = torch.optim.AdamW(trainee.parameters, lr=1e-4, fused=device.type == "cuda")
+    optimizer = torch.optim.AdamW(trainee.parameters, lr=1e-4, fused=on_gpu)
     losses = [trainee.backward()]
     norm = trainee.norm()
 
@@ -120,8 +121,8 @@ def measure(point: Point, groups: Groups, rank: int, device: torch.device, num_t
     seconds = timed_s(step, num_timed, device)
     found: dict[str, Any] = {"whole_loss": whole_loss, "whole_norm": whole_norm, "norm": norm.item()}
     found |= {"losses": [loss.item() for loss in losses if loss is not None], "step_ms": [round(1e3 * each, 3) for each in seconds]}
-    if device.type == "cuda":
-        found["peak_bytes"] = torch.cuda.max_memory_allocated()
+    if on_gpu:
+        found["peak_bytes"] = torch.cuda.max_memory_allocated() - standing_bytes
     return found
 
 

@@ -131,5 +131,5 @@ def test_two_batches_do_not_share_a_folder(course: Course, handed: dict[Student,
     def again(*_: Any) -> None:
         graded(course, tmp_path / "in", [], out=tmp_path / "out")
 
-    with pytest.raises(UsageError, match="Another grader batch"):
+    with pytest.raises(UsageError, match="Another `grader batch`"):
         graded(course, tmp_path / "in", [], out=tmp_path / "out", told=again)

@@ -7,14 +7,16 @@ import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from grader.cli import commands
 from grader.course import load
+from grader.errors import UsageError
 from grader.gradebook.trail import changes_of
-from grader.ledger import Ledger, Row
+from grader.ledger import Ledger, Row, alone_in
 from grader.pipeline import grade, opened_runs
 from grader.report.files import write_all
 
@@ -137,6 +139,33 @@ def test_what_is_accepted_stands_with_its_reason_and_the_old_is_kept(root: Path)
     assert (first.now, second.was, second.now) == ("5", "5", "3")
     assert second.why.startswith("regraded (the handout says 4): no longer passes sums.sum.is_large; 3 of 5 points as graded")
     assert "Marks that change: 0; that stay: 3" in regrade()
+
+
+def test_nothing_is_accepted_while_a_batch_is_at_work(root: Path) -> None:
+    """Both write the same rows; to look on is allowed."""
+    move_threshold(root, "y >= 4")
+    before = rows(root)
+    with alone_in(root / "class"):
+        assert "Another `grader batch` or `grader regrade --accept` is working in class" in regrade("--accept", "--why", "x", status=2)
+        assert "Nothing was written" in regrade()
+    assert rows(root) == before
+    assert "Written." in regrade("--accept", "--why", "x")
+
+
+def test_a_batch_waits_for_no_mark_of_a_regrade(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From its first look to its last word a regrade that writes is alone."""
+    move_threshold(root, "y >= 4")
+    looked = []
+
+    def judge_anew(*given: Any, **named: Any) -> Any:
+        with pytest.raises(UsageError, match="Another"), alone_in(root / "class"):
+            pass
+        looked.append(given)
+        return grade(*given, **named)
+
+    monkeypatch.setattr("grader.gradebook.regrade.grade", judge_anew)
+    regrade("--accept", "--why", "x")
+    assert len(looked) == 3
 
 
 def test_what_is_not_stored_keeps_its_mark(root: Path) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +19,7 @@ from grader.errors import UsageError
 from grader.gradebook.book import Book, open_book
 from grader.gradebook.cells import guarded, parse_sheet, read_sheet, table
 from grader.gradebook.settle import settle
+from grader.gradebook.tables import to_markdown
 from grader.gradebook.terms import Said, Terms
 from grader.gradebook.worksheet import CANVAS, MOODLE, Filling, Platform, fill
 from grader.ledger import Row
@@ -157,9 +161,49 @@ def test_a_value_that_stands_already_keeps_its_spelling() -> None:
     assert sheet.bytes() == raw
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+49 30", "-cmd", "@SUM", "\t=1", "\r=1"])
+@pytest.mark.parametrize("text", ["=1+1", "+49 30", "-cmd", "@SUM", "  =1", "\N{FULLWIDTH EQUALS SIGN}1"])
 def test_no_cell_of_ours_is_a_formula(text: str) -> None:
     """A name is whatever a student typed; a negative number is a number."""
     (cell,) = next(csv.reader(io.StringIO(table([[text]]), newline="")))
     assert cell == f"'{text}"
     assert guarded("-3.5") == "-3.5"
+    assert guarded("Anna-Lena; a@b.org") == "Anna-Lena; a@b.org"
+
+
+NAMES = st.text(st.sampled_from("aé李א\u202e\\|<`*[](!)&_'\",;\t\r\n =+-@\N{FULLWIDTH EQUALS SIGN}"), max_size=9)
+
+
+@settings(max_examples=120, deadline=None, derandomize=True)
+@given(names=st.lists(NAMES, min_size=1, max_size=3), delimiter=st.sampled_from(",;\t"),
+       quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_NONE]))  # fmt: skip
+def test_no_name_is_a_formula_however_lines_are_split(names: list[str], delimiter: str, quoting: Any) -> None:
+    """Also for a program that splits at other signs than ours, or sees no quotes; and by ours each cell comes back, but for apostrophes."""
+    text = table([["0042", *names]])
+    for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting):
+        assert not [cell for cell in row if cell.lstrip().startswith(("=", "+", "-", "@", "\N{FULLWIDTH EQUALS SIGN}"))]
+    (row,) = csv.reader(io.StringIO(text, newline=""))
+    assert [cell.replace("'", "") for cell in row] == ["0042", *(name.replace("'", "") for name in names)]
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(names=st.lists(NAMES, min_size=2, max_size=2))
+def test_whatever_students_are_called_every_form_has_a_row_for_each(names: list[str]) -> None:
+    """Markdown: a line each, of as many cells as the heading. Canvas, Moodle: names come back as they were, marks in their cells."""
+    called = list(zip(("0042", "0043"), names, strict=True))
+    with tempfile.TemporaryDirectory() as folder:
+        rows = [marked(student, 80, 7, name=name) for student, name in called]
+        book = open_book([write_class(Path(folder) / "class", rows)], COURSE)
+        lines = to_markdown(book, settle(book, Terms())).splitlines()
+        assert [len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in lines] == [8] * 4
+        assert not re.search(r"(?<!\\)(?:\\\\)*[<\[`]|\u202e", "".join(lines[2:]))
+        rings = open_book([Path(folder) / "class"], COURSE, ["rings"])
+        for platform, identity, columns, its in (
+            (CANVAS, "SIS User ID", ["Rings (1)", "Data parallel (2)"], book), (MOODLE, "ID number", ["Grade"], rings),
+        ):  # fmt: skip
+            stream, blank = io.StringIO(), [""] * len(columns)
+            head = ["Student", "ID", identity, *columns]
+            csv.writer(stream, quoting=csv.QUOTE_ALL).writerows([head, *([name, "9", student, *blank] for student, name in called)])
+            text, filling = filled(Path(folder) / "f.csv", stream.getvalue(), platform, its)
+            marks = ["80", "7"][: len(columns)]
+            assert [*csv.reader(io.StringIO(text, newline=""))] == [head, *([name, "9", student, *marks] for student, name in called)]
+            assert filling.remarks == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,10 @@ import psutil
 import pytest
 
 from grader.errors import SubmissionError
+from grader.intake import intake
 from grader.observe.live import Runs
-from grader.records import Limits
+from grader.observe.observer import Observer
+from grader.records import Assignment, Limits
 
 SHORT = Limits(cpu_s=0.5, wall_s=1.0, idle_s=1.0)
 
@@ -269,6 +272,50 @@ def test_nothing_of_torch_is_imported_late(submit: Callable) -> None:
             return {"late": torch.tensor(len(late))} if not late else sys.exit(str(late))
     """)("run", world_size=2, returns={"late": ("int64", ())})
     assert seen.rank(0)["late"] == 0
+
+
+def test_a_file_that_never_ends_being_imported_is_run_three_times_only(submit: Callable, runs: Runs) -> None:
+    """A grading asks a hundred times: the others are answered by the first, with the same line, and use nothing; what is mended is run."""
+    observe = submit("while True:\n    pass\n")
+    before = runs.spent.num_runs
+    faults = [observe("run", world_size=1 + number % 2, limits=SHORT, asked=number).fault for number in range(6)]
+    assert {fault.kind for fault in faults} == {"cpu_limit"} and runs.spent.num_runs - before == 3
+    assert all("it is at tiny.py:" in fault.sentence for fault in faults)
+    assert [fault.sentence.endswith("; so it was in 3 runs, and no other was begun") for fault in faults] == [False] * 3 + [True] * 3
+    assert submit("def run(inputs):\n    return {}\n")("run", limits=SHORT).fault is None
+
+
+@pytest.mark.parametrize(
+    ("content", "seen", "asks"),
+    [
+        (b"#" * 2**21, "tiny.py is larger than 1 MiB, the limit for one source file; it is not graded.", False),
+        (bytes(range(256)) * 4, "tiny.py line 2: there are bytes that are not utf-8", False),
+        (None, "tiny.py is not in what was handed in", True),
+    ],
+    ids=["too large", "bytes", "absent"],
+)
+def test_a_file_that_could_not_be_taken_is_told_by_what_is_wrong_with_it(
+    content: bytes | None, seen: str, asks: bool, runs: Runs, tmp_path: Path
+) -> None:
+    """Not by its absence: whoever handed it in would look for it in vain."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / ("tiny.py" if content is not None else "notes.txt")).write_bytes(content or b"nothing")
+    tiny = Assignment("tiny", 1, "Tiny", ("tiny.py",), ())
+    taken = replace(intake(tiny, tmp_path / "in", into=tmp_path / "taken"), origin="what was handed in")
+    with pytest.raises(SubmissionError) as told:
+        Observer(runs, {"tiny": tiny}, {"tiny": taken}).for_case("tiny", False, "test_tiny")("run")
+    assert told.value.message.seen.startswith(seen) and bool(told.value.message.suggestion) is asks
+
+
+def test_a_function_that_never_ends_is_run_whenever_it_is_asked_for(submit: Callable, runs: Runs) -> None:
+    """Another function of the same file may be right."""
+    observe = submit("""
+        def run(inputs, asked):
+            while asked < 4:
+                pass
+            return {}
+    """)
+    assert [observe("run", limits=SHORT, asked=number).fault is None for number in range(5)] == [False] * 4 + [True]
 
 
 def test_a_run_leaves_the_clock_alone(submit: Callable) -> None:

@@ -2,7 +2,8 @@
 # region solution shard_indices
     import numpy
 
-    order = numpy.random.default_rng([seed, epoch]).permutation(num_samples) if shuffle else numpy.arange(num_samples)
+    words = [seed % 2**32, seed >> 32, epoch]  # NumPy cuts what is larger in two: [0, epoch 1] would be the seed 2**32 of epoch 0
+    order = numpy.random.default_rng(words).permutation(num_samples) if shuffle else numpy.arange(num_samples)
     count = num_samples // world_size if drop_last else (num_samples + world_size - 1) // world_size
     return [int(order[place % num_samples]) for place in range(rank, count * world_size, world_size)]
 # endregion
