@@ -230,7 +230,7 @@ def pip(venv: Path, constraints: Path, *arguments: str, quiet: bool = False) -> 
 def make_venv(venv: Path, reason: str) -> None:
     """A new, empty environment in place of whatever was there."""
     print(f"Making .venv with Python {platform.python_version()} ({reason}).", flush=True)
-    print("This once, it takes one to two minutes; on a slow machine or network two to five, and more with CUDA.", flush=True)
+    print("This once, it takes one to two minutes; on a slow or busy machine or network two to ten, and more with CUDA.", flush=True)
     venv.mkdir(exist_ok=True)
     (venv / UNFINISHED).touch()
     for path in venv.iterdir():

@@ -390,7 +390,7 @@ class Map:
     """Where a tensor differs, in a few cells."""
 
     words: str  # what rows and columns are
-    rows: tuple[str, ...]  # a sign for each cell: "." nothing differs, "#" everything, "1" to "9" tenths of it
+    rows: tuple[str, ...]  # a sign for each cell: "." nothing differs, "#" everything, "1" to "9" tenths of it; " " no element is there
 
     def __str__(self) -> str:
         return "\n".join([*self.rows, f"({self.words})"])

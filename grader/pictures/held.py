@@ -96,7 +96,7 @@ def draw_first_step(request: Request, outcome: Outcome) -> Columns | None:
     summary = f"{recipe}: after the step {plain(theirs)} bytes are held, {plain(ours)} by your formula."
     caption = (
         "Bytes alive in the first step of a real model: broad what was held, thin your formula for what is there by then. "
-        "Activations, of four tokens here, have a formula of their own."
+        "Activations, of four tokens here, are hardly seen, and have a formula of their own."
     )
     return stack(caption, summary, STATES, moments, [])
 

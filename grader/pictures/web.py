@@ -15,7 +15,7 @@ from grader.records import AssignmentMark, CaseVerdict, LawMark, Message, Outcom
 from grader.report.files import PAGE, PUBLIC, write
 from grader.report.page import CONTROL
 from grader.report.selection import headline, is_unasked, standing
-from grader.report.terminal import COMMANDS, LABELS, SIGNS, alike, is_not_started, slowest, where_time_went, which_cases
+from grader.report.terminal import COMMANDS, LABELS, SIGNS, alike, is_not_started, places, slowest, where_time_went, which_cases
 from grader.store import Store
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ def write_page(report: Report, store: Store, out: Path) -> Path:
     asked = {task.id for each in report.assignments for task in each.tasks if not all(map(is_unasked, task.laws))}
     text = surroundings(TEMPLATES).get_template("report.html.j2").render(
         report=report, failures=failures, anchors=anchors, labels=LABELS, commands=COMMANDS, signs=SIGNS, verdicts=VERDICTS,
-        headline=headline(report), standing=standing, is_unasked=is_unasked, is_not_started=is_not_started, asked=asked, num_open=NUM_OPEN,
+        places=places, headline=headline(report), standing=standing, is_unasked=is_unasked, is_not_started=is_not_started,
+        asked=asked, num_open=NUM_OPEN,
         studies=studies.drawn(report, store), observed=observed, pattern_of=canvas.pattern_of,
         where_time_went=where_time_went, slowest=slowest(report),
     )  # fmt: skip

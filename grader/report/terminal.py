@@ -104,9 +104,10 @@ def _selection(assignment: AssignmentMark, origin: str, page: Page) -> None:
     partly = [law for law in laws if passes_in_part(law)]
     if partly:
         passed, all_cases = (sum(case.outcome == "passed" for law in partly for case in law.cases), sum(len(law.cases) for law in partly))
-        whose = "the law's" if len(partly) == 1 else f"{len(partly)} laws'"
+        whose = "the law's" if len(partly) == 1 else "the"
+        of = "" if len(partly) == 1 else f" of {len(partly)} laws"
         run = "was run, and it passes" if passed == 1 else "were run, and they pass"
-        page.paragraph(f"{passed} of {whose} {all_cases} cases {run}; points need all of them.", indent=2)
+        page.paragraph(f"{passed} of {whose} {all_cases} cases{of} {run}; points need all of them.", indent=2)
     if unasked := sum(map(is_unasked, laws)):
         is_one = unasked == 1
         page.paragraph(f"{unasked} more law{'s' * (not is_one)} {'was' if is_one else 'were'} not selected.", indent=2)
@@ -123,21 +124,25 @@ def _first_steps(assignment: AssignmentMark, page: Page) -> None:
     page.paragraph("What to do first", style="bold cyan")
     others = len(waiting) - 1
     after = f" {others} more task{'s' * (others != 1)} wait{'s' * (others == 1)} after it." if others else ""
+    if begun := [law for group in alike(assignment) for law in group]:
+        fail = "law that fails is" if len(begun) == 1 else "laws that fail are"
+        page.paragraph(f"Mend what you have begun: {len(begun)} {fail} explained below.", indent=2)
     page.paragraph(f"{waiting[0].title} ({waiting[0].id}) is not started yet: its stub still stands in the file.{after}", indent=2)
     page.command(f"assignments/{assignment.name}/handout.md", lead="  read", indent=INDENT)
     commands = [law.message.rerun.partition(" K=")[0] for law in laws if law.message and law.message.rerun]
     page.command(commands[0] if commands else f"make grade A={assignment.name}", lead="  then", indent=INDENT)
     page.command(f"make laws A={assignment.name}", lead="  its laws", indent=INDENT)
-    page.paragraph(f"{len(laws)} laws fail for no other reason; they are not explained again.", indent=2, style="dim")
+    fail = "law fails" if len(laws) == 1 else "laws fail"
+    page.paragraph(f"{len(laws)} {fail} for no other reason, and no more is said of that.", indent=2, style="dim")
 
 
 def alike(assignment: AssignmentMark) -> Iterator[list[LawMark]]:
-    """Laws that failed or could not be judged through an error, those with the same message together."""
+    """Laws that failed or could not be judged through an error, those with the same message together; what has a diagnosis comes first."""
     groups: dict[tuple[str, str, str], list[LawMark]] = {}
     for law in laws_of(assignment):
         if law.verdict in ("failed", "error") and law.message and not is_not_started(law):
             groups.setdefault((law.message.seen, law.message.where, law.message.diagnosis), []).append(law)
-    yield from groups.values()
+    yield from sorted(groups.values(), key=lambda laws: laws[0].message is not None and not laws[0].message.diagnosis)
 
 
 def explain(laws: list[LawMark], page: Page) -> None:
@@ -150,8 +155,8 @@ def explain(laws: list[LawMark], page: Page) -> None:
         page.paragraph(f"… and {len(laws) - LISTED} more laws, for the same reason", indent=2, style="bold")
     message = laws[0].message or Message(seen="")
     for name, label in LABELS:
-        text = getattr(message, name)
-        if text and not (name == "where" and text == message.seen):  # a single rank's line is the sentence itself
+        text = places(message) if name == "where" else getattr(message, name)
+        if text:
             page.paragraph(text, lead=f"  {label}", indent=INDENT, lead_style="dim")
         if name == "where" and message.map and page.width >= LEAST_FOR_MAP:
             page.paragraph(str(message.map), lead="  map", indent=INDENT, lead_style="dim")
@@ -160,6 +165,11 @@ def explain(laws: list[LawMark], page: Page) -> None:
         if text := getattr(message, name):
             page.command(text, lead=f"  {label}", indent=INDENT)
     page.command(f"make hint LAW={laws[0].id}", lead="  a hint", indent=INDENT)
+
+
+def places(message: Message) -> str:
+    """`where`, without the lines that `seen` says already."""
+    return "\n".join(line for line in message.where.split("\n") if line.strip().rstrip(".") not in message.seen)
 
 
 def which_cases(laws: list[LawMark]) -> str:

@@ -185,6 +185,18 @@ def test_work_that_is_not_started_is_one_friendly_block() -> None:
     assert "assignments/collectives/handout.md" in text and "make grade A=collectives SUBMISSION=work\n" in text
 
 
+def test_who_has_begun_is_not_sent_to_the_next_task_first() -> None:
+    """What fails in begun tasks comes before the next stub; causes with a name before bare numbers; no line is said twice."""
+    stub = Message(seen="rank 0 raised NotImplementedError", diagnosis=NOT_STARTED)
+    bare = Message(seen="x on rank 0: 3 of 3 values differ.")
+    where = "rank 0 waits.\nrank 1 waits.\nrank 2 has left"
+    stuck = Message(seen="deadlock: rank 0 waits; rank 1 waits", where=where, diagnosis="A ring of waits.")
+    text = " ".join(printed(report_of(law("a", bare), law("b", stuck), law("c", stub, task="other"))).split())
+    assert text.index("Mend what you have begun: 2 laws that fail are explained below.") < text.index("is not started yet")
+    assert text.index("Claim of b", text.index("What to do")) < text.index("Claim of a", text.index("What to do"))
+    assert text.count("rank 0 waits") == 1 and "where rank 2 has left" in text
+
+
 @pytest.mark.parametrize("width", [40, 80])
 def test_a_task_that_is_not_begun_is_one_line_of_the_table(width: int) -> None:
     """Its laws are counted, also those that wait for another; where one law passes or fails otherwise, each has its line."""

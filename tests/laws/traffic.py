@@ -12,6 +12,7 @@ from grader.errors import LawBroken
 from grader.records import Message
 from tests.laws.rounds import num_rounds
 
+FEWER_ROUNDS = "Follow one number from the rank that has it to the one that needs it: how many messages does it take, one after the other?"
 SIGNIFICANT = 1e-9  # virtual time is a sum of products; nothing that it can tell apart is closer than this
 
 
@@ -88,12 +89,19 @@ def assert_rounds(seen: Any, phase: str, *, least: int, most: int, hint: str = "
         Message(
             seen=f"{phase}: the {seen.world_size} ranks need {rounds} rounds.",
             allowed=f"Allowed: {allowed}.",
-            diagnosis=f"That is {rounds / most:.4g} times the rounds that are needed."
-            if rounds > most > 0
-            else "That is another number of rounds.",
-            suggestion=hint,
+            diagnosis=_other_rounds(rounds, least, most),
+            suggestion=hint if rounds > most else FEWER_ROUNDS,
         )
     )
+
+
+def _other_rounds(rounds: int, least: int, most: int) -> str:
+    """What a wrong number of rounds means."""
+    if not rounds:
+        return "No message is waited for at all."
+    if rounds < least:
+        return "That is fewer than the algorithm's way has hops: what arrives has not gone that way, or is not waited for."
+    return f"That is {rounds / most:.4g} times the rounds that are needed." if most else "Nothing need be sent here."
 
 
 def assert_time(
