@@ -120,7 +120,6 @@ class Observation:
         return Message(seen=fault.sentence, where="\n".join(fault.lines), suggestion=self._suggestion(fault), rerun=how_to.rerun,
                        debug=how_to.debug, output="\n".join(heard))  # fmt: skip
 
-
     def _suggestion(self, fault: Fault) -> str:
         """What to try: what is known of the way in which it ended, else of its kind."""
         to_itself = next((e for e in self._outcome.events if e.op in ("send", "recv") and e.peer == e.rank), None)
