@@ -73,7 +73,8 @@ def debug(course: Course, out: Path, key: str, origin: Path | None, rank: int = 
         _be_the_judge(patient, openings, rank, its, me, make_grade(assignment.name, str(origin)))
     its.close()
     print(
-        f"You are rank {rank} of {request.world_size}: {request.probe}({_words(request)}). The others run beside you; nothing is judged.",
+        f"You are rank {rank} of {request.world_size}: {request.probe}({_words(request)}). The others run beside you; nothing is judged. "
+        "It stops where you have put breakpoint().",
         file=sys.stderr,
     )
     os.set_inheritable(mine.fileno(), True)

@@ -156,7 +156,8 @@ def explain(laws: list[LawMark], page: Page) -> None:
         if is_long:
             page.command(law.id, lead="", indent=2)
     if len(laws) > LISTED:
-        page.paragraph(f"… and {len(laws) - LISTED} more laws, for the same reason", indent=2, style="bold")
+        others = len(laws) - LISTED
+        page.paragraph(f"… and {others} more law{'s' * (others != 1)}, for the same reason", indent=2, style="bold")
     message = said_once(laws[0].message or Message(seen=""))
     for name, label in LABELS:
         if text := getattr(message, name):
