@@ -61,7 +61,7 @@ def _non_finite(got: Array, expected: Array | None, hints: Hints) -> Difference 
     kinds = [name for name, mask in (("NaN", np.isnan(wide)), ("infinite", np.isinf(wide))) if (mask & bad).any()]
     named = " or ".join(kinds)
     suggestion = (
-        "Outputs start as NaN or uninitialised: is every element written? Else look for 0/0, ∞−∞ or the logarithm of a negative number."
+        "Outputs start as NaN or uninitialised: is every element written? Else look for 0/0, ∞−∞, exp of a large number, log of a negative."
         if "NaN" in kinds
         else "Look for a division by 0, or a number beyond the dtype's range."
     )

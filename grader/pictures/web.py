@@ -13,9 +13,10 @@ from grader.pictures import canvas, cells, standoff, studies, timeline
 from grader.pictures.words import Sources
 from grader.records import AssignmentMark, CaseVerdict, LawMark, Message, Outcome, Report, Request
 from grader.report.files import PAGE, PUBLIC, write
+from grader.report.once import said_once
 from grader.report.page import CONTROL
 from grader.report.selection import headline, is_unasked, standing
-from grader.report.terminal import COMMANDS, LABELS, SIGNS, alike, is_not_started, places, slowest, where_time_went, which_cases
+from grader.report.terminal import COMMANDS, LABELS, SIGNS, alike, is_not_started, slowest, where_time_went, which_cases
 from grader.store import Store
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def write_page(report: Report, store: Store, out: Path) -> Path:
     asked = {task.id for each in report.assignments for task in each.tasks if not all(map(is_unasked, task.laws))}
     text = surroundings(TEMPLATES).get_template("report.html.j2").render(
         report=report, failures=failures, anchors=anchors, labels=LABELS, commands=COMMANDS, signs=SIGNS, verdicts=VERDICTS,
-        places=places, headline=headline(report), standing=standing, is_unasked=is_unasked, is_not_started=is_not_started,
+        headline=headline(report), standing=standing, is_unasked=is_unasked, is_not_started=is_not_started,
         asked=asked, num_open=NUM_OPEN,
         studies=studies.drawn(report, store), observed=observed, pattern_of=canvas.pattern_of,
         where_time_went=where_time_went, slowest=slowest(report),
@@ -73,7 +74,7 @@ def surroundings(*folders: Path) -> jinja2.Environment:
 
 def _failures(assignment: AssignmentMark, store: Store, sources: Sources, room: Iterator[int]) -> Iterator[Failure]:
     for laws in alike(assignment):
-        message = laws[0].message or Message(seen="")
+        message = said_once(laws[0].message or Message(seen=""))
         key, seen = _observation(laws, store)
         picture = stand = None
         if seen is not None and next(room, None) is not None:

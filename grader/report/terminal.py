@@ -21,6 +21,7 @@ from grader.records import (
     make_grade,
 )
 from grader.report.files import PAGE
+from grader.report.once import said_once
 from grader.report.page import Page
 from grader.report.selection import headline, is_selection, is_unasked, laws_of, passes_in_part, standing
 
@@ -150,13 +151,16 @@ def explain(laws: list[LawMark], page: Page) -> None:
     page.blank()
     for law in laws[:LISTED]:
         sign, style = SIGNS[law.verdict]
-        page.paragraph(f"{law.claim} [{law.id}]", lead=f"{sign} ", style="bold", lead_style=style)
+        is_long = len(law.id) > page.width - 4  # an id that is broken can't be copied
+        page.paragraph(law.claim if is_long else f"{law.claim} [{law.id}]", lead=f"{sign} ", style="bold", lead_style=style)
+        if is_long:
+            page.command(law.id, lead="", indent=2)
     if len(laws) > LISTED:
-        page.paragraph(f"… and {len(laws) - LISTED} more laws, for the same reason", indent=2, style="bold")
-    message = laws[0].message or Message(seen="")
+        others = len(laws) - LISTED
+        page.paragraph(f"… and {others} more law{'s' * (others != 1)}, for the same reason", indent=2, style="bold")
+    message = said_once(laws[0].message or Message(seen=""))
     for name, label in LABELS:
-        text = places(message) if name == "where" else getattr(message, name)
-        if text:
+        if text := getattr(message, name):
             page.paragraph(text, lead=f"  {label}", indent=INDENT, lead_style="dim")
         if name == "where" and message.map and page.width >= LEAST_FOR_MAP:
             page.paragraph(str(message.map), lead="  map", indent=INDENT, lead_style="dim")
@@ -165,11 +169,6 @@ def explain(laws: list[LawMark], page: Page) -> None:
         if text := getattr(message, name):
             page.command(text, lead=f"  {label}", indent=INDENT)
     page.command(f"make hint LAW={laws[0].id}", lead="  a hint", indent=INDENT)
-
-
-def places(message: Message) -> str:
-    """`where`, without the lines that `seen` says already."""
-    return "\n".join(line for line in message.where.split("\n") if line.strip().rstrip(".") not in message.seen)
 
 
 def which_cases(laws: list[LawMark]) -> str:

@@ -129,7 +129,9 @@ def _communication(rank: int, world_size: int, word: OperationWord) -> Call:
     if not (0 <= word.me < len(group.ranks) and group.ranks[word.me] == rank):
         raise Malformed("speaks as another rank")
     if not -1 <= word.peer < len(group.ranks) or not -1 <= word.root < len(group.ranks):
-        raise Malformed(f"names a member that its group of {len(group.ranks)} doesn't have")
+        wrong = word.peer if not -1 <= word.peer < len(group.ranks) else word.root
+        at = f" ({word.at})" if word.at else ""
+        raise Malformed(f"names member {wrong} of a group of {len(group.ranks)} in {word.op[:40]}{at}; members are counted from 0")
     if len(word.ins) > MOST_TENSORS or len(word.outs) > MOST_TENSORS:
         raise Malformed(f"passes more than {MOST_TENSORS} tensors to one call")
     call = Call(rank, word, group, specs_of(word.ins), specs_of(word.outs))

@@ -21,6 +21,7 @@ from grader.report.files import write_all
 from grader.report.junit import to_xml
 from grader.report.laws import list_laws
 from grader.report.live import LiveProgress
+from grader.report.once import said_once
 from grader.report.page import Page
 from grader.report.terminal import render, slowest
 
@@ -189,12 +190,29 @@ def test_who_has_begun_is_not_sent_to_the_next_task_first() -> None:
     """What fails in begun tasks comes before the next stub; causes with a name before bare numbers; no line is said twice."""
     stub = Message(seen="rank 0 raised NotImplementedError", diagnosis=NOT_STARTED)
     bare = Message(seen="x on rank 0: 3 of 3 values differ.")
-    where = "rank 0 waits.\nrank 1 waits.\nrank 2 has left"
-    stuck = Message(seen="deadlock: rank 0 waits; rank 1 waits", where=where, diagnosis="A ring of waits.")
+    stuck = Message(seen="deadlock: rank 0 waits", where="rank 0 waits.\nrank 2 has left", diagnosis="A ring of waits.")
     text = " ".join(printed(report_of(law("a", bare), law("b", stuck), law("c", stub, task="other"))).split())
     assert text.index("Mend what you have begun: 2 laws that fail are explained below.") < text.index("is not started yet")
     assert text.index("Claim of b", text.index("What to do")) < text.index("Claim of a", text.index("What to do"))
     assert text.count("rank 0 waits") == 1 and "where rank 2 has left" in text
+
+
+def test_ranks_are_listed_once_and_one_below_the_other() -> None:
+    """A sentence that ends with the ranks is cut before them; one that says more than these is not."""
+    lines = [f"rank {rank} waits in send" for rank in range(4)]
+    for end in ("", " and 1 more"):
+        both = said_once(Message(seen=f"deadlock: {'; '.join(lines[:3])}{end}", where="\n".join(lines)))
+        assert (both.seen, both.where) == ("deadlock:", "\n".join(lines))
+    more = said_once(Message(seen=f"deadlock: {lines[0]}; and what it means", where="\n".join(lines)))
+    assert more.seen.endswith("what it means") and more.where == "\n".join(lines[1:])
+    alone = said_once(Message(seen="rank 0 raised", where="rank 0 raised"))
+    assert alone == Message(seen="rank 0 raised")
+
+
+@pytest.mark.parametrize("width", [24, 40])
+def test_a_laws_id_is_never_broken(width: int) -> None:
+    """It is there to be copied."""
+    assert "collectives.ring.is_a_law_of_a_long_name" in printed(report_of(law("is_a_law_of_a_long_name", FAILURE)), width).split()
 
 
 @pytest.mark.parametrize("width", [40, 80])

@@ -12,6 +12,7 @@ from grader.errors import LawBroken
 from grader.records import Message
 from tests.laws.rounds import num_rounds
 
+TOO_LITTLE = "Are there as many steps as it takes, and does this rank send in each of them?"
 FEWER_ROUNDS = "Follow one number from the rank that has it to the one that needs it: how many messages does it take, one after the other?"
 SIGNIFICANT = 1e-9  # virtual time is a sum of products; nothing that it can tell apart is closer than this
 
@@ -54,7 +55,7 @@ def assert_sent_elements(seen: Any, rank: int, phase: str, *, least: float, most
             seen=f"{phase}: rank {rank} of {seen.world_size} sends {sent} elements in {len(messages)} messages.",
             allowed=f"Allowed: {allowed} elements.",
             diagnosis=_in_proportion(sent, nearest),
-            suggestion=hint,
+            suggestion=hint if sent > most else f"{TOO_LITTLE} {hint}".strip(),
         )
     )
 

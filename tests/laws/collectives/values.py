@@ -31,8 +31,14 @@ def circumstances(seen: Any) -> str:
     return "".join(f", {words}" for words in said)
 
 
-def assert_reduced(got: Array, parts: Sequence[Array], op: str, *, what: str, untouched: Array | None = None, suggestion: str = "") -> None:
-    """`got` is the sum, mean or maximum of `parts`, one part for each member; floats within what their dtype can lose in N-1 additions."""
+def assert_reduced(
+    got: Array, parts: Sequence[Array], op: str, *, what: str, untouched: Array | None = None, suggestion: str = "",
+    elsewhere: dict[str, list[Array]] | None = None,
+) -> None:  # fmt: skip
+    """`got` is the sum, mean or maximum of `parts`, one part for each member; floats within what their dtype can lose in N-1 additions.
+
+    elsewhere   parts of what another place holds, by its name, for the message
+    """
     dtype, world_size = parts[0].dtype.name, len(parts)
     is_integer = dtype.startswith("int")
     wide = [part.astype(np.int64 if is_integer else np.float64) for part in parts]
@@ -40,7 +46,8 @@ def assert_reduced(got: Array, parts: Sequence[Array], op: str, *, what: str, un
     hints = Hints(
         world_size=world_size,
         untouched=untouched,
-        others={f"rank {r}'s value": part for r, part in enumerate(wide)},
+        others={f"rank {r}'s value": part for r, part in enumerate(wide)}
+        | {name: _reduced(each, op) for name, each in (elsewhere or {}).items()},
         parts={f"rank {r}'s part": part for r, part in enumerate(wide)},
         suggestion=suggestion,
     )
@@ -55,6 +62,12 @@ def assert_reduced(got: Array, parts: Sequence[Array], op: str, *, what: str, un
         assert_close(
             got, total / world_size if op == "mean" else total, allowed=bound(dtype, world_size, magnitude), what=what, hints=hints
         )
+
+
+def _reduced(parts: Sequence[Array], op: str) -> Array:
+    """The reduction in fp64."""
+    wide = np.stack([part.astype(np.float64) for part in parts])
+    return np.asarray({"sum": np.sum, "mean": np.mean, "max": np.max}[op](wide, axis=0))
 
 
 def chunk_of(flat: Array, index: int, world_size: int) -> Array:
@@ -100,7 +113,17 @@ def judge_reduce_scatter(seen: Any, tensors: Tensors) -> None:
         for place, rank in enumerate(members):
             parts = [chunk_of(part, place, len(members)) for part in flat]
             what = f"{name}: chunk {place} of the {op} on rank {rank}{circumstances(seen)}"
-            assert_reduced(seen.rank(rank)[name], parts, op, what=what, untouched=parts[place], suggestion=advice(seen))
+            assert_reduced(
+                seen.rank(rank)[name], parts, op, what=what, untouched=parts[place], suggestion=advice(seen),
+                elsewhere=_other_chunks(flat, place, len(members)),
+            )  # fmt: skip
+
+
+def _other_chunks(flat: Sequence[Array], place: int, world_size: int) -> dict[str, list[Array]]:
+    """The other chunks of the same size, by what they are."""
+    size = chunk_of(flat[0], place, world_size).shape
+    cut = {other: [chunk_of(part, other, world_size) for part in flat] for other in range(world_size) if other != place}
+    return {f"chunk {other} of the reduction": parts for other, parts in cut.items() if parts[0].shape == size}
 
 
 def judge_all_gather(seen: Any, tensors: Tensors) -> None:

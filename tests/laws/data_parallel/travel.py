@@ -162,7 +162,7 @@ def judge_wire_buckets(seen: Any, phase: str, trained: Tensors, bucket_bytes: in
         for dtype in sorted({dtype for dtype, _ in trained.values()}):
             sizes = [ITEMSIZE[dtype] * num_elements(shape) for kind, shape in reversed(trained.values()) if kind == dtype]
             sent = [call.num_bytes for call in calls if call.dtype == dtype]
-            words = f"{phase}: rank {rank}, {dtype}"
+            words = f"{phase}: rank {rank}, {dtype}, bucket_bytes={bucket_bytes}"
             cut = stretches(sizes, sent, words, padding_bytes=seen.world_size * ITEMSIZE[dtype])
             try:
                 assert_sizes([bucket[::-1] for bucket in reversed(cut)], bucket_bytes, words)  # filled from the first parameter on
