@@ -409,6 +409,7 @@ class Message:
     debug: str = ""
     output: str = ""  # the ranks' own output, public cases only
     map: Map | None = None  # public cases only
+    kind: str = ""  # that of the fault which ended the run; "lost_peer", "not_waited": nearer to the cause than any fault is
 
 
 @dataclass(frozen=True, slots=True)

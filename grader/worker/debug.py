@@ -19,7 +19,7 @@ from grader.worker.line import LINE_IS_CLOSED
 from grader.worker.zygote import preload
 
 OURS = os.path.join(str(Path(__file__).parents[1]), "")
-RUN_IS_OVER = "The run is over: another rank has ended it, as the lines that begin with --- say. What you were waiting for can't come any more."
+RUN_IS_OVER = "The run is over: another rank has ended it, as the lines that begin with --- say. What you waited for can't come any more."
 
 
 def main(fd: int, flavour: str) -> int:
@@ -32,7 +32,7 @@ def main(fd: int, flavour: str) -> int:
 
 
 def tell(kind: type[BaseException], raised: BaseException, trace: TracebackType | None) -> None:
-    """What Python prints of an exception, without the grader's own frames; a sentence where the debugger was left, or the run has ended."""
+    """An exception as Python prints it, without the grader's own frames; a sentence where the debugger was left or the run has ended."""
     if isinstance(raised, bdb.BdbQuit):
         print("You have left the debugger, and the run with it.", file=sys.stderr)
     elif isinstance(raised, BrokenPipeError) or LINE_IS_CLOSED in str(raised):

@@ -17,6 +17,7 @@ from grader.errors import UsageError
 from grader.ranks.isolation import NOT_RUN, ON_GPUS, why_formative
 from grader.records import NOT_SELECTED, NOT_STARTED, AssignmentMark, CaseVerdict, LawMark, Message, Report, Spent, TaskMark
 from grader.report import classroom, gradescope, json_report
+from grader.report.causes import causes_of
 from grader.report.files import write_all
 from grader.report.junit import to_xml
 from grader.report.laws import list_laws
@@ -192,7 +193,7 @@ def test_who_has_begun_is_not_sent_to_the_next_task_first() -> None:
     bare = Message(seen="x on rank 0: 3 of 3 values differ.")
     stuck = Message(seen="deadlock: rank 0 waits", where="rank 0 waits.\nrank 2 has left", diagnosis="A ring of waits.")
     text = " ".join(printed(report_of(law("a", bare), law("b", stuck), law("c", stub, task="other"))).split())
-    assert text.index("Mend what you have begun: 2 laws that fail are explained below.") < text.index("is not started yet")
+    assert text.index("Mend what you have begun: 2 laws fail, for 2 reasons, told below.") < text.index("is not started yet")
     assert text.index("Claim of b", text.index("What to do")) < text.index("Claim of a", text.index("What to do"))
     assert text.count("rank 0 waits") == 1 and "where rank 2 has left" in text
 
@@ -255,7 +256,57 @@ def test_equal_failures_are_explained_once() -> None:
     """Laws that fail for one reason share its explanation."""
     text = printed(report_of(law("one", FAILURE), law("two", FAILURE)))
     assert text.count(FAILURE.seen) == 1
-    assert "[collectives.ring.one]" in text.replace("\n  ", "") and "[collectives.ring.two]" in text.replace("\n  ", "")
+    assert "[collectives.ring.one]" in text.replace("\n  ", "") and "1 more law fails the same way: ring.two" in text
+
+
+REUSED = "at {}: rank 0 changed the tensor of send {} (x.py:85) before its wait (x.py:91)"
+UNWAITED = Message(seen="x: rank 0 returns.", diagnosis="A send is started and never waited for.", kind="not_waited")
+BARE = Message(seen="x: 3 of 3 values differ")
+HANGS = Message(seen="rank 0 has used 4 s of CPU; it is at x.py:63", kind="cpu_limit")
+
+
+def told(*laws: LawMark) -> list[tuple[str, list[str], list[str]]]:
+    """(the law that is explained, those that fail the same way, those that may follow) of each cause, in their order."""
+    ends = [[[law.id.rpartition(".")[2] for law in part] for part in (cause.laws, cause.followers)] for cause in causes_of(mark_of(*laws))]
+    return [(same[0], same[1:], follow) for same, follow in ends]
+
+
+def mark_of(*laws: LawMark) -> AssignmentMark:
+    """The laws in one assignment."""
+    return report_of(*laws).assignments[0]
+
+
+def test_one_cause_is_told_once_whatever_the_tensor() -> None:
+    """The same kind of fault at the same lines is one cause, also in another task; at another line it is another."""
+    laws = [law(f"at_{where}", Message(seen=REUSED.format(where, where), kind="changed_in_flight"), task=task)
+            for where, task in (("float32", "ring"), ("bfloat16", "ring"), ("x", "broadcast"))]  # fmt: skip
+    elsewhere = law("elsewhere", Message(seen="rank 0 changed the tensor of send x (x.py:12)", kind="changed_in_flight"))
+    assert told(*laws, elsewhere) == [("at_float32", ["at_bfloat16", "at_x"], []), ("elsewhere", [], [])]
+
+
+def test_what_means_the_same_is_one_cause_within_a_task() -> None:
+    """Zeros in two laws of a task are told once; in another task they may come of something else. A hidden case keeps its kind."""
+    zeros = [Message(seen=f"{name}: 3 of 3 values differ", diagnosis="Every wrong value is 0.") for name in "abcd"]
+    hidden = law("d", zeros[3], hidden=True)
+    assert told(law("a", zeros[0]), law("b", zeros[1]), law("c", zeros[2], task="other"), hidden) == [
+        ("a", ["b"], []), ("d", [], []), ("c", [], [])]  # fmt: skip
+
+
+def test_a_cause_is_told_before_what_may_come_of_it() -> None:
+    """A send that nobody waits for explains the hang and the wrong values of its task, which are only named; other tasks' are told."""
+    laws = [law("values", BARE), law("hangs", HANGS), law("waits", UNWAITED), law("b", replace(BARE, seen="y: 1 of 3"), task="other")]
+    assert told(*laws) == [("waits", [], ["hangs", "values"]), ("b", [], [])]
+    assert told(laws[0], laws[1]) == [("hangs", [], []), ("values", [], [])]  # nothing there explains the other
+    text = " ".join(printed(report_of(*laws)).split())
+    assert "2 more laws of this task may fail through it: ring.hangs, ring.values" in text and BARE.seen not in text
+    assert BARE.seen in json_report.dumps(report_of(*laws))
+
+
+@pytest.mark.parametrize("width", [24, 40])
+def test_no_id_of_many_is_broken(width: int) -> None:
+    """Laws that are only named can be copied, too."""
+    text = printed(report_of(law("one", FAILURE), law("is_a_law_of_a_long_name_as_well", FAILURE)), width)
+    assert "ring.is_a_law_of_a_long_name_as_well" in text.split()
 
 
 def in_part(name: str, *outcomes: str, verdict: str = "not_judged") -> LawMark:

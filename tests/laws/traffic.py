@@ -154,6 +154,7 @@ def assert_waited(seen: Any, rank: int, phase: str) -> None:
             allowed="Allowed: none; what was started is waited for before the function returns.",
             diagnosis=f"A {first.op} is started and never waited for.",
             suggestion="Keep every work that isend, irecv and batch_isend_irecv give you, and call wait() on each.",
+            kind="not_waited",
         )
     )
 
