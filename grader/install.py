@@ -244,7 +244,7 @@ def make_venv(venv: Path, reason: str) -> None:
 
 def fill_venv(venv: Path, root: Path, name: str) -> None:
     """Install torch, then the project, editable, with all that it needs."""
-    constraints = root / "grader/constraints" / f"{name}.txt"
+    constraints, begun_s = root / "grader/constraints" / f"{name}.txt", time.monotonic()
     if run([*pip_of(venv), "--version"], quiet=True)[0]:
         run([python_of(venv), "-I", "-m", "ensurepip"])
     if name == "linux-cpu":
@@ -255,7 +255,7 @@ def fill_venv(venv: Path, root: Path, name: str) -> None:
         known = not pip(venv, constraints, "--retries", "0", *alone, quiet=True)
         if not known and (said := pip(venv, constraints, "--extra-index-url", CPU_INDEX, *alone)):
             raise explain(said)
-    print("Installing the grader and what it needs ...", flush=True)
+    print(f"Installing the grader and what it needs ({time.monotonic() - begun_s:.0f} s so far) ...", flush=True)
     for arguments in (["--no-deps", "setuptools"], ["--no-build-isolation", "-e", f"{root}[{EXTRAS}]"]):
         if said := pip(venv, constraints, *arguments):
             raise explain(said)

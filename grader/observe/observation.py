@@ -139,8 +139,8 @@ class Observation:
 ENDED = "has ended its probe"
 MESSAGE = re.compile(r"^rank \d+ calls (send|recv) ")
 ANOTHER_PIECE = (
-    "The two ranks disagree on which piece travels here: write down which one the sender sends in this step, and which one the receiver has "
-    "made room for. Their sizes differ only where the number of ranks does not divide the tensor."
+    "The two ranks disagree on which piece travels here: write down which one the sender sends in this step, and for which one the "
+    "receiver has made room. Their sizes differ only where the number of ranks does not divide the tensor."
 )
 WAITS_FOR_EVER = (
     "It stands in wait(): does what it waits for still come? A send whose work nobody keeps and waits for may never leave. "
