@@ -16,6 +16,7 @@ MIN_VALUES_FOR_UNNAMED_RATIO = 3  # any two values have some ratio and some offs
 MAX_ANCHORS = 8
 NARROWER = (("float32", 2.0**-24), ("float16", 2.0**-11), ("bfloat16", 2.0**-8))  # unit roundoffs
 ROUNDINGS = 4  # of the narrower dtype on a value
+NEARLY = 4  # times the allowed error
 BEYOND_ALL = 1e15  # times the largest value that is expected
 
 
@@ -56,7 +57,7 @@ def suspect(seen: Comparison) -> Suspect | None:
     """The first suspect that explains every wrong value."""
     searches: tuple[Callable[[Comparison], Suspect | None], ...] = (
         _zero, _untouched, _other_value, _narrow, _never_written, _known_ratio, _part, _chunk_order, _transposed, _moved_along_an_axis,
-        _offset, _unnamed_ratio,
+        _offset, _unnamed_ratio, _nearly,
     )  # fmt: skip
     return next((found for search in searches if (found := search(seen))), None)
 
@@ -82,7 +83,7 @@ def _untouched(seen: Comparison) -> Suspect | None:
 def _other_value(seen: Comparison) -> Suspect | None:
     for name, value in seen.hints.others.items():
         if seen.wrong_values_match(_wide(value)):
-            return Suspect(f"Every wrong value is {name}.", "Which index, rank or buffer is read here?")
+            return Suspect(f"Every wrong value is {name}.", seen.hints.question)
     return None
 
 
@@ -164,8 +165,8 @@ def _offset(seen: Comparison) -> Suspect | None:
         return None
     differences = (seen.got - seen.expected)[seen.wrong]
     middle = complex(np.median(differences)) if np.iscomplexobj(differences) else float(np.median(differences))
-    if not seen.wrong_values_match(seen.expected + middle):
-        return None
+    if np.any(np.abs(differences - middle) > 0.5 * abs(middle)) or not seen.wrong_values_match(seen.expected + middle):
+        return None  # errors that only hide within what is allowed are no constant
     return Suspect("Every wrong value is off by the same amount.", "Is a constant (a bias, padding, an index base) added too often?")
 
 
@@ -177,6 +178,15 @@ def _unnamed_ratio(seen: Comparison) -> Suspect | None:
     if not seen.wrong_values_match(seen.expected * ratio, abs(ratio)):
         return None
     return Suspect(f"Every wrong value is the expected one times {ratio:.4g}.", "Which factor has this value here?")
+
+
+def _nearly(seen: Comparison) -> Suspect | None:
+    """A little more than rounding may be."""
+    allowed = np.broadcast_to(seen.allowed, seen.wrong.shape)[seen.wrong]
+    if not np.all(allowed) or np.any(np.abs(seen.got - seen.expected)[seen.wrong] > NEARLY * allowed):
+        return None
+    told = f"Nearly right: no error is more than {NEARLY} times what rounding may cost."
+    return Suspect(told, "Is a sum, or what goes into it, held in a narrower dtype than it should be?", is_broad=True)
 
 
 def _varies(seen: Comparison) -> bool:

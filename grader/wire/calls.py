@@ -48,6 +48,7 @@ class Call:
     operation: Operation | None = None
     is_answered: bool = False
     is_awaited: bool = False
+    awaited_at: str = ""  # the submission's line that waits, where it is another than the one that has called
     num_polls: int = 0
 
     @property

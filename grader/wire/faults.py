@@ -100,15 +100,16 @@ def _waits_of(seat: Seat, seats: Sequence[Seat], policy: Policy) -> list[str]:
     texts = []
     for call in seat.waits.values():
         need = need_of(call, len(seats))
+        waits = f"rank {seat.rank} waits in {call}" + (f", at {call.awaited_at}" if call.awaited_at else "")
         if need.by_judge:
-            texts.append(f"rank {seat.rank} waits in {call}, which {policy.why_held(call)}")
+            texts.append(f"{waits}, which {policy.why_held(call)}")
         elif call.operation is not None and call.operation.quarrel is not None:
-            texts.append(f"rank {seat.rank} waits in {call}")
+            texts.append(waits)
         else:
             gone = [f"rank {rank} {seats[rank].departure}" for rank in need.ranks if not seats[rank].is_live]
             joint = " and " if need.how == "all" else " or "
             needed = joint.join(f"rank {rank}" for rank in need.ranks) or "another rank"
-            texts.append(f"rank {seat.rank} waits in {call}, which needs {needed}" + "".join(f"; {text}" for text in gone))
+            texts.append(f"{waits}, which needs {needed}" + "".join(f"; {text}" for text in gone))
     return texts
 
 

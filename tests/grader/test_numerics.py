@@ -146,6 +146,7 @@ SUSPECTS: list[tuple[str, Array, dict[str, Any], str]] = [
     ("offset", E + 0.75, {}, "off by the same amount"),
     ("computed in float32", (E.astype(np.float32) / np.float32(3)).astype(float) * 3, {}, "right to float32's precision only"),
     ("kept in bfloat16", E.astype(ml_dtypes.bfloat16).astype(float), {}, "right to bfloat16's precision only"),
+    ("nearly", E + np.random.default_rng(3).uniform(-3e-3, 3e-3, E.shape), {"allowed": 1e-3}, "Nearly right"),
     ("never written", np.where(E > 1, 2.5e36, E), {}, "memory that was never written"),
 ]
 

@@ -77,6 +77,14 @@ def test_the_line_named_is_the_students(ranks: Ranks) -> None:
     fault = fault_of(ranks, "collective_against_receive")
     assert f"float32[2] ({line_of('collective_against_receive', 'all_reduce')})" in fault.sentence
     assert f"from rank 0 ({line_of('collective_against_receive', 'recv')})" in fault.sentence
+    assert ", at broken.py" not in fault.sentence
+
+
+def test_a_wait_on_another_line_than_its_call_is_named_too(ranks: Ranks) -> None:
+    """Who looks at the call alone finds nothing wrong there."""
+    fault = fault_of(ranks, "waits_elsewhere")
+    called, waited = (line_of("waits_elsewhere", word) for word in ("all_reduce", "work.wait"))
+    assert f"float32[2] ({called}), at {waited}, which needs rank 1" in fault.sentence
 
 
 def test_those_who_wait_for_a_fallen_rank_are_told_as_a_consequence(ranks: Ranks) -> None:
