@@ -82,6 +82,8 @@ class Call:
     def __str__(self) -> str:
         """As a message to a student names it: "all_reduce(sum) float32[8] (ring.py:12)"."""
         word = self.word
+        if self.op == "gate":  # the judge's own: its tensor tells a student nothing
+            return (f"the {word.name}" if word.name.startswith("gate ") else f"the gate {word.name!r}") + (f" ({word.at})" if word.at else "")
         text = self.op + (f"({word.reduction.lower()})" if word.reduction else "")
         specs = [str(spec) for spec in (self.ins or self.outs)]
         if specs:
@@ -93,8 +95,6 @@ class Call:
             text += f" with root {self.group.ranks[self.root]}"
         if self.op in STORE:
             text += f" {word.key or ', '.join(word.keys[:3])!r}"
-        if self.op == "gate":
-            text += f" {word.name!r}"
         if word.subgroup:
             text += f" in group {self.group.name!r} of ranks {list(self.group.ranks)}"
         return text + (f" ({word.at})" if word.at else "")

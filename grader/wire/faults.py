@@ -100,7 +100,8 @@ def _waits_of(seat: Seat, seats: Sequence[Seat], policy: Policy) -> list[str]:
     texts = []
     for call in seat.waits.values():
         need = need_of(call, len(seats))
-        waits = f"rank {seat.rank} waits in {call}" + (f", at {call.awaited_at}" if call.awaited_at else "")
+        stands = f"stands still at {call}" if call.op == "gate" else f"waits in {call}"
+        waits = f"rank {seat.rank} {stands}" + (f", at {call.awaited_at}" if call.awaited_at else "")
         if need.by_judge:
             texts.append(f"{waits}, which {policy.why_held(call)}")
         elif call.operation is not None and call.operation.quarrel is not None:
