@@ -83,7 +83,8 @@ class Call:
         """As a message to a student names it: "all_reduce(sum) float32[8] (ring.py:12)"."""
         word = self.word
         if self.op == "gate":  # the judge's own: its tensor tells a student nothing
-            return (f"the {word.name}" if word.name.startswith("gate ") else f"the gate {word.name!r}") + (f" ({word.at})" if word.at else "")
+            place = f"the {word.name}" if word.name.startswith("gate ") else f"the gate {word.name!r}"
+            return place + (f" ({word.at})" if word.at else "")
         text = self.op + (f"({word.reduction.lower()})" if word.reduction else "")
         specs = [str(spec) for spec in (self.ins or self.outs)]
         if specs:

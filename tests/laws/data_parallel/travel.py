@@ -131,9 +131,9 @@ def judge_contiguity(seen: Any, phase: str) -> None:
     """No call of `phase` ("": outside of all) was given a tensor that isn't contiguous."""
     for call in seen.events(phase=phase, kind="issue"):
         if call.facts.get("strided"):
-            where = f" ({call.at})" if call.at else ""
+            where, when = f" ({call.at})" if call.at else "", f"{phase}: " if phase else ""
             raise broken(
-                f"{f'{phase}: ' if phase else ''}rank {call.rank} hands {call.op} a {call.dtype}{list(call.shape)} that isn't contiguous{where}.",
+                f"{when}rank {call.rank} hands {call.op} a {call.dtype}{list(call.shape)} that isn't contiguous{where}.",
                 "Expected: contiguous tensors only.",
                 "A tensor that isn't contiguous goes to the network: NCCL refuses it.",
                 "Hand over tensor.contiguous(), and copy_ what came back to where it belongs.",
