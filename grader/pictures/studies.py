@@ -11,7 +11,7 @@ from grader.pictures import buckets, held, memory, pipelines, ring, roofline, tr
 from grader.records import LawMark, Outcome, Report, Request
 from grader.store import Store
 
-NUM_STUDIED = 20  # of a page: it stays small and quick to make
+NUM_STUDIED = 24  # of a page: it stays small and quick to make
 # What a probe says of a submission is the submission's: where it isn't what the picture is made of, there is none, and the law says why.
 UNFIT = (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, CourseError)
 

@@ -57,7 +57,7 @@ def fault_of_cpu(seat: Seat, limits: Limits, stack: str, folder: str) -> Fault:
     """It computes, and says nothing; `stack` is faulthandler's text."""
     polled = [call for call in seat.calls.values() if not call.is_answered and call.num_polls >= 1000]
     spins = f"; it polls {polled[0]} for ever" if polled else ""
-    text = f"rank {seat.rank} has used {limits.cpu_s:g} s of CPU since its last word to the judge ({seat.last_word})"
+    text = f"rank {seat.rank} has used {limits.cpu_s:g} s of CPU since the judge last heard from it ({seat.last_word})"
     return Fault("cpu_limit", seat.rank, f"{text}{spins}{_is_at(stack, folder)}")
 
 

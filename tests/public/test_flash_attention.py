@@ -74,9 +74,10 @@ def test_tiled_causal_is_aligned_to_the_end(observe, case):
 
 
 @pytest.mark.law("tiled.rows_without_keys_are_zero")
-def test_tiled_rows_without_keys_are_zero(observe):
-    """With more queries than keys the first rows see nothing, whole blocks of them."""
-    values.judge_rows_without_keys(cases.run_forward(observe, FEWER_KEYS, TILED), FEWER_KEYS)
+@pytest.mark.parametrize("case", [FEWER_KEYS, HALF_BLIND], ids=["whole_blocks", "half_blind"])
+def test_tiled_rows_without_keys_are_zero(observe, case):
+    """With more queries than keys the first rows see nothing: whole blocks of them, or some of a block."""
+    values.judge_rows_without_keys(cases.run_forward(observe, case, TILED), case)
 
 
 @pytest.mark.law("tiled.large_scores_stay_finite")
@@ -171,9 +172,10 @@ def test_flash_causal_is_aligned_to_the_end(observe, case):
 
 
 @pytest.mark.law("forward.rows_without_keys_are_zero")
-def test_flash_rows_without_keys_are_zero(observe):
-    """With more queries than keys the first rows see nothing, whole blocks of them."""
-    values.judge_rows_without_keys(cases.run_forward(observe, FEWER_KEYS, FLASH), FEWER_KEYS)
+@pytest.mark.parametrize("case", [FEWER_KEYS, HALF_BLIND], ids=["whole_blocks", "half_blind"])
+def test_flash_rows_without_keys_are_zero(observe, case):
+    """With more queries than keys the first rows see nothing: whole blocks of them, or some of a block."""
+    values.judge_rows_without_keys(cases.run_forward(observe, case, FLASH), case)
 
 
 @pytest.mark.law("forward.large_scores_stay_finite")
