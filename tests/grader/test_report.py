@@ -200,7 +200,7 @@ def test_who_has_begun_is_not_sent_to_the_next_task_first() -> None:
 
 def test_ranks_are_listed_once_and_one_below_the_other() -> None:
     """A sentence that ends with the ranks is cut before them; one that says more than these is not."""
-    lines = [f"rank {rank} waits in send" for rank in range(4)]
+    lines = [f"rank {rank} waits in send to rank {rank + 1}" for rank in range(4)]
     for end in ("", " and 1 more"):
         both = said_once(Message(seen=f"deadlock: {'; '.join(lines[:3])}{end}", where="\n".join(lines)))
         assert (both.seen, both.where) == ("deadlock:", "\n".join(lines))
@@ -208,6 +208,16 @@ def test_ranks_are_listed_once_and_one_below_the_other() -> None:
     assert more.seen.endswith("what it means") and more.where == "\n".join(lines[1:])
     alone = said_once(Message(seen="rank 0 raised", where="rank 0 raised"))
     assert alone == Message(seen="rank 0 raised")
+
+
+def test_what_is_said_of_several_ranks_alike_is_said_once() -> None:
+    """Ranks that raise the same, or stand still at the same place, share a line."""
+    lines = [f"rank {rank} raised ValueError at x.py:3" for rank in range(3)]
+    alone = said_once(Message(seen=f"ring on 3 ranks: {lines[0]}", where="\n".join(lines)))
+    assert (alone.seen, alone.where) == ("ring on 3 ranks:", "rank 0 (likewise rank 1, rank 2) raised ValueError at x.py:3")
+    assert said_once(Message(seen=f"{lines[0]}; and more", where="\n".join(lines))).where == "likewise rank 1, rank 2"
+    stuck = said_once(Message(seen="deadlock: rank 0 stands; rank 1 stands", where="rank 0 stands\nrank 1 stands"))
+    assert (stuck.seen, stuck.where) == ("deadlock:", "rank 0 (likewise rank 1) stands")
 
 
 @pytest.mark.parametrize("width", [24, 40])
