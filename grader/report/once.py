@@ -15,18 +15,18 @@ BETWEEN = re.compile(r"(?:[;,.\s]|and \d+ more\b)*")
 def said_once(message: Message) -> Message:
     """`message` with each line of `where` in one place: there, if `seen` ends with several of them; else not again behind `seen`."""
     lines = [line for line in message.where.split("\n") if line.strip()]
-    told = "\n".join(_likewise(lines))
+    in_all = "\n".join(_likewise(lines))
     start = message.seen.find(lines[0]) if len(lines) > 1 else -1
     if start > 0:
         rest = message.seen[start:]
         for line in sorted(lines, key=len, reverse=True):
             rest = rest.replace(line, "")
         if BETWEEN.fullmatch(rest):
-            return replace(message, seen=message.seen[:start].rstrip(" :;") + ":", where=told)
+            return replace(message, seen=message.seen[:start].rstrip(" :;") + ":", where=in_all)
     others = [line for line in lines if line.strip().rstrip(".") not in message.seen]
     same = [line for line in others if (found := RANK.match(line)) and found[2].rstrip(".") in message.seen]
-    rest = _likewise([line for line in others if line not in same])
-    return replace(message, where="\n".join([*([f"likewise {', '.join(map(_rank, same))}"] if same else []), *rest]))
+    first = [f"likewise {', '.join(map(_rank, same))}"] if same else []
+    return replace(message, where="\n".join([*first, *_likewise([line for line in others if line not in same])]))
 
 
 def _likewise(lines: Sequence[str]) -> list[str]:
