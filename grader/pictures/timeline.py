@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grader.errors import CourseError
-from grader.pictures.canvas import KINDS, ROW, THIN, Picture, Scale
+from grader.pictures.canvas import GAP, KINDS, ROW, THIN, Picture, Scale
 from grader.pictures.ideal import at_best
 from grader.pictures.words import describe
 from grader.records import Event, Outcome, Request
@@ -132,6 +132,7 @@ def _draw_best(picture: Picture, played: Played, rank: int, most: int, styles: d
     if not lane:
         return
     tracks = _tracks(lane)
+    picture.height -= GAP / 2  # nearer to its rank than to the next
     top = picture.group("at best", THIN * (max(tracks) + 1))
     for span, track in zip(lane, tracks, strict=True):
         start, stop = _units(span, played)
