@@ -58,7 +58,7 @@ race: $(STAMP) ## race SUBMISSION beside torch's kernels on this machine's GPU: 
 watch: $(STAMP) ## grade again whenever a file is saved; what failed last comes first
 	@$(PY) -m grader.cli watch $(CHOICE) --submission "$(SUBMISSION)" --out "$(OUT)" $(ONLY)
 
-laws: $(STAMP) ## the laws of A by their ids, for K and LAW; no hints
+laws: $(STAMP) ## the laws of A by their ids, for K and LAW, and what may not be used; no hints
 	@$(PY) -m grader.cli laws $(CHOICE)
 
 hint: $(STAMP) ## a nudge towards LAW; MORE=1 the concept, MORE=2 nearly the answer

@@ -22,7 +22,7 @@ SUBMISSION = click.option(
     "--submission", type=click.Path(path_type=Path), default=Path("starter"), show_default=True, help="What to grade."
 )
 OUT = click.option("--out", type=click.Path(path_type=Path), default=LATEST, show_default=True, help="The run folder.")
-KEYWORD = click.option("-k", "keyword", default=None, metavar="WORDS", help="Only what these words select, as pytest's -k does.")
+KEYWORD = click.option("-k", "keyword", default=None, metavar="WORDS", help="A task, a law, or words of tests as pytest's -k takes them.")
 
 
 def course_of(wanted: tuple[str, ...]) -> tuple[Course, tuple[Assignment, ...]]:

@@ -131,15 +131,16 @@ def selfcheck(wanted: tuple[str, ...], full: bool, sample: int, per_law: int | N
 @ASSIGNMENT
 @click.option("--full", is_flag=True, help="Every mutant against every law: which laws catch which.")
 @click.option("-k", "keyword", default="", metavar="WORD", help="Only mutants whose file name contains this.")
+@click.option("--out", type=click.Path(path_type=Path), default=None, help="A run folder: what it has stored isn't run again.")
 @JOBS
 @with_blame
-def mutants(wanted: tuple[str, ...], full: bool, keyword: str, jobs: int) -> int:
+def mutants(wanted: tuple[str, ...], full: bool, keyword: str, out: Path | None, jobs: int) -> int:
     """Grade every wrong answer: is it caught, by the law that it names, with the word that it names?"""
-    from grader.selfcheck import Several, try_mutants
+    from grader.selfcheck import Several, shares, try_mutants
 
     course, assignments = _instructors(wanted, "mutants")
     page = page_of()
-    crew = Several(_graded_together, course, jobs)
+    crew = Several(functools.partial(_graded_together, out=out), course, jobs)
     trials = try_mutants(course, assignments, crew, full=full, only=keyword, progress=_told(page))
     for trial in trials:
         page.paragraph(
@@ -147,6 +148,8 @@ def mutants(wanted: tuple[str, ...], full: bool, keyword: str, jobs: int) -> int
         )
         if full:
             page.paragraph(", ".join(trial.caught_by) or "no law", lead="  caught by ", lead_style="dim")
+    for sentence in shares(trials):
+        page.paragraph(sentence)
     num_caught = sum(trial.is_caught for trial in trials)
     page.paragraph(f"{num_caught} of {len(trials)} mutants caught", style="bold")
     return 0 if num_caught == len(trials) else EXIT_COURSE
@@ -277,7 +280,7 @@ def _graded_together(course: Course, out: Path | None = None, *, at_most: str = 
     from grader.pipeline import grade as carry
     from grader.pipeline import opened_runs
 
-    with opened_runs(course.root, out, at_most=at_most) as runs:
+    with opened_runs(course.root, out, at_most=at_most, forgets=out is None) as runs:
 
         def grade_one(assignment: Assignment, path: Path, laws: tuple[str, ...] | None = None, *, until_failed: bool = False) -> Report:
             report = carry(course, path, [assignment], laws=laws, runs=runs, until_failed=until_failed)

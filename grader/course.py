@@ -8,7 +8,7 @@ import itertools
 import json
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -84,12 +84,26 @@ class Course:
         return self.root / "assignments" / assignment.name / "handout.md"
 
 
+def _released_sums(root: Path) -> dict[str, str]:
+    """The SHA-256 of every file of what students got, by its path; none in the instructor's repository."""
+    try:
+        return dict(json.loads((root / "release.json").read_text(encoding="utf-8"))["files"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def is_untouched(root: Path, assignment: Assignment, sums: Mapping[str, str]) -> bool:
+    """Whether the files of `assignment`, by their hashes, are those in which every stub stands: then no law of it can pass.
+
+    Known in what students get only. Where the course is proved, and where classes are graded, starters are run like anything else.
+    """
+    released = _released_sums(root)
+    return all(file in sums and sums[file] == released.get(f"starter/{file}") for file in assignment.files)
+
+
 def edited_given(root: Path) -> tuple[str, ...]:
     """In what students get: a note if the given code that grading uses is not what was released."""
-    try:
-        sums = json.loads((root / "release.json").read_text(encoding="utf-8"))["files"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return ()
+    sums = _released_sums(root)
     given = sorted(path for path in sums if path.startswith("starter/lm/"))
     contents = {path: (root / path).read_bytes().replace(b"\r\n", b"\n") if (root / path).is_file() else b"" for path in given}
     edited = [path for path in given if hashlib.sha256(contents[path]).hexdigest() != sums[path]]

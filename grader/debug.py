@@ -1,7 +1,7 @@
 """`grader debug KEY`: a stored observation is a whole request, so it can be run again with one of its ranks in your hands.
 
 The foreground process becomes that rank: same probe, same inputs, your files as they are now; `breakpoint()`, Ctrl-C and an IDE work
-as in any script. The other ranks and the judge's network run in a child, with no deadline.
+as in any script. The other ranks and the judge's network run in a child, with no deadline; they pass every breakpoint() by.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ def debug(course: Course, out: Path, key: str, origin: Path | None, rank: int = 
         _be_the_judge(patient, openings, rank, its, me, make_grade(assignment.name, str(origin)))
     its.close()
     print(
-        f"You are rank {rank} of {request.world_size}: {request.probe}({_words(request)}). The others run beside you; nothing is judged.",
+        f"You are rank {rank} of {request.world_size}: {request.probe}({_words(request)}). The others run beside you; nothing is judged.\n"
+        f"{where_it_stops(submission)}",
         file=sys.stderr,
     )
     os.set_inheritable(mine.fileno(), True)
@@ -87,6 +88,14 @@ def _graded_into(out: Path) -> Path:
         return Path(json.loads((out / "report.json").read_text())["origin"])
     except (OSError, ValueError, KeyError) as unreadable:
         raise UsageError(f"{out} has no report that says which folder was graded; name it with --submission") from unreadable
+
+
+def where_it_stops(submission: Submission) -> str:
+    """A sentence on where the debugger will stop, from the text of the submission's files."""
+    texts = [(Path(submission.folder) / name).read_text(encoding="utf-8", errors="replace") for name in submission.files]
+    if any("breakpoint()" in text for text in texts):
+        return "It stops at your breakpoint(), in this rank alone; the others go on until they need you, and wait."
+    return f"It stops nowhere: {' and '.join(submission.files)} has no breakpoint(). Put one where you want to look, and debug again."
 
 
 def _words(request: Request) -> str:

@@ -28,7 +28,7 @@ def watch(wanted: tuple[str, ...], submission: Path, out: Path, keyword: str | N
 @ASSIGNMENT
 @with_blame
 def laws(wanted: tuple[str, ...]) -> int:
-    """Every law's id, claim, points and evidence; no hints."""
+    """Every law's id, claim, points and evidence, and what may not be used; no hints."""
     from grader.report.laws import list_laws
 
     list_laws(course_of(wanted)[1], page_of())

@@ -230,7 +230,7 @@ def pip(venv: Path, constraints: Path, *arguments: str, quiet: bool = False) -> 
 def make_venv(venv: Path, reason: str) -> None:
     """A new, empty environment in place of whatever was there."""
     print(f"Making .venv with Python {platform.python_version()} ({reason}).", flush=True)
-    print("This once, it takes one to two minutes; on a slow machine or network two to five, and more with CUDA.", flush=True)
+    print("This once, it takes one to two minutes; on a slow or busy machine or network two to ten, and more with CUDA.", flush=True)
     venv.mkdir(exist_ok=True)
     (venv / UNFINISHED).touch()
     for path in venv.iterdir():
@@ -244,7 +244,7 @@ def make_venv(venv: Path, reason: str) -> None:
 
 def fill_venv(venv: Path, root: Path, name: str) -> None:
     """Install torch, then the project, editable, with all that it needs."""
-    constraints = root / "grader/constraints" / f"{name}.txt"
+    constraints, begun_s = root / "grader/constraints" / f"{name}.txt", time.monotonic()
     if run([*pip_of(venv), "--version"], quiet=True)[0]:
         run([python_of(venv), "-I", "-m", "ensurepip"])
     if name == "linux-cpu":
@@ -255,7 +255,7 @@ def fill_venv(venv: Path, root: Path, name: str) -> None:
         known = not pip(venv, constraints, "--retries", "0", *alone, quiet=True)
         if not known and (said := pip(venv, constraints, "--extra-index-url", CPU_INDEX, *alone)):
             raise explain(said)
-    print("Installing the grader and what it needs ...", flush=True)
+    print(f"Installing the grader and what it needs ({time.monotonic() - begun_s:.0f} s so far) ...", flush=True)
     for arguments in (["--no-deps", "setuptools"], ["--no-build-isolation", "-e", f"{root}[{EXTRAS}]"]):
         if said := pip(venv, constraints, *arguments):
             raise explain(said)

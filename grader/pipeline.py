@@ -13,7 +13,7 @@ from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
-from grader.course import Course, edited_given, find_root, load
+from grader.course import Course, edited_given, find_root, is_untouched, load
 from grader.devices import num_cores
 from grader.intake import intake
 from grader.judge.ports import Progress
@@ -137,9 +137,11 @@ def taken_in(
     try:
         submissions = {each.name: _read(each, intake(each, path, into=copies / each.name), called) for each in assignments}
         let_ranks_in(copies, reading=True)
-        for flavour in flavours or dict.fromkeys(flavour for each in assignments for flavour in each.flavours):
+        untouched = frozenset(each.name for each in assignments if is_untouched(runs.root, each, submissions[each.name].files))
+        begun = [each for each in assignments if each.name not in untouched]
+        for flavour in flavours or dict.fromkeys(flavour for each in begun for flavour in each.flavours):
             runs.prepare(flavour)
-        yield Observer(runs, {each.name: each for each in assignments}, submissions)
+        yield Observer(runs, {each.name: each for each in assignments}, submissions, untouched=untouched)
     finally:
         shutil.rmtree(copies, ignore_errors=True)
 

@@ -392,7 +392,7 @@ class Map:
     """Where a tensor differs, in a few cells."""
 
     words: str  # what rows and columns are
-    rows: tuple[str, ...]  # a sign for each cell: "." nothing differs, "#" everything, "1" to "9" tenths of it
+    rows: tuple[str, ...]  # a sign for each cell: "." nothing differs, "#" everything, "1" to "9" tenths of it; " " no element is there
 
     def __str__(self) -> str:
         return "\n".join([*self.rows, f"({self.words})"])
@@ -411,6 +411,7 @@ class Message:
     debug: str = ""
     output: str = ""  # the ranks' own output, public cases only
     map: Map | None = None  # public cases only
+    kind: str = ""  # that of the fault which ended the run; "lost_peer", "not_waited": nearer to the cause than any fault is
 
 
 @dataclass(frozen=True, slots=True)

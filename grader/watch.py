@@ -32,6 +32,8 @@ def watch(
         raise UsageError(f"{submission} does not exist; name the folder that you work in with --submission (make: SUBMISSION=...)")
     try:
         with opened_runs(course.root, out) as runs:
+            for flavour in dict.fromkeys(flavour for each in assignments for flavour in each.flavours):
+                runs.prepare(flavour)  # also where all stubs stand still: the first save shall not wait for torch
             rounds = Rounds(course, submission, assignments, page, out, keyword, runs, show)
             for _ in saves(submission, out):
                 if not rounds.one():

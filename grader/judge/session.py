@@ -51,6 +51,7 @@ def judge(
 ) -> Judged:
     """Judge every case of `assignments` (or of `laws` only, or those that `keyword` selects) through `observer`.
 
+    keyword       a task, a law, or what pytest's -k takes
     origin        how the user named the submission; messages repeat it
     looks_ahead   a second thread makes the observations of later cases meanwhile
     until_failed  a law's other cases are left once one has failed
@@ -58,6 +59,8 @@ def judge(
     Raises CourseError if a test names no law or if there is no test at all; UsageError if `keyword` selects nothing or can't be read.
     """
     paths = test_files(root, assignments)
+    if keyword and (named := named_laws(assignments, keyword)):
+        laws, keyword = named if laws is None else named.intersection(laws), None
     plugin = JudgePlugin(assignments, observer, origin, laws, progress, looks_ahead, until_failed)
     options = ["-c", str(INI), "--rootdir", str(root), "--confcutdir", str(root), "--noconftest", "-p", "no:cacheprovider",
                "--continue-on-collection-errors", "--capture=sys", "--tb=native", "-q", *(["-k", keyword] if keyword else [])]  # fmt: skip
@@ -68,6 +71,16 @@ def judge(
     has_hidden = any(case.hidden for case in plugin.cases.values() if case.node not in plugin.deselected)
     return Judged(plugin.verdicts(), status == pytest.ExitCode.INTERRUPTED, has_hidden, log.getvalue(), time.thread_time() - began_s,
                   plugin.laws_s)  # fmt: skip
+
+
+def named_laws(assignments: Sequence[Assignment], name: str) -> frozenset[str]:
+    """The laws of the task or law called `name` (its id, or the end of it behind a dot); none if it is only a word of some tests."""
+
+    def is_meant(full: str) -> bool:
+        return full == name or full.endswith(f".{name}")
+
+    tasks = [task for assignment in assignments for task in assignment.tasks]
+    return frozenset(law.id for task in tasks for law in task.laws if is_meant(task.id) or is_meant(law.id))
 
 
 def test_files(root: Path, assignments: Sequence[Assignment]) -> list[Path]:

@@ -10,7 +10,7 @@ import numpy as np
 from grader.numerics.bounds import Bound, unit_roundoff
 from grader.numerics.hints import Array, Hints
 from grader.numerics.maps import map_of
-from grader.numerics.suspects import Comparison, suspect
+from grader.numerics.suspects import Comparison, Suspect, suspect
 from grader.records import Map, Message
 
 ROUNDINGS_OF_A_GUESS = 8  # a factor and an addend put a few more roundings on a value than the bound allows for
@@ -61,7 +61,7 @@ def _non_finite(got: Array, expected: Array | None, hints: Hints) -> Difference 
     kinds = [name for name, mask in (("NaN", np.isnan(wide)), ("infinite", np.isinf(wide))) if (mask & bad).any()]
     named = " or ".join(kinds)
     suggestion = (
-        "Outputs start as NaN or uninitialised: is every element written? Else look for 0/0, ∞−∞ or the logarithm of a negative number."
+        "Outputs start as NaN or uninitialised: is every element written? Else look for 0/0, ∞−∞, exp of a large number, log of a negative."
         if "NaN" in kinds
         else "Look for a division by 0, or a number beyond the dtype's range."
     )
@@ -119,9 +119,15 @@ def _values(got: Array, expected: Array, allowed: Array, wrong: Array, hints: Hi
         allowed=f"Allowed there: {_number(limit)}." if np.any(allowed) else "They must be equal.",
         where=_where(wrong, hints.world_size),
         diagnosis=guess.diagnosis if guess else "",
-        suggestion=guess.suggestion if guess else hints.suggestion,
+        suggestion=_suggestion(guess, hints),
         map=map_of(wrong, hints.world_size),
     )
+
+
+def _suggestion(guess: Suspect | None, hints: Hints) -> str:
+    if guess is None:
+        return hints.suggestion
+    return f"{guess.suggestion} {hints.suggestion}".strip() if guess.is_broad else guess.suggestion
 
 
 def _where(mask: Array, world_size: int | None) -> str:

@@ -21,4 +21,5 @@ class Hints:
     others: Mapping[str, Array] = field(default_factory=dict)  # values that it might be instead: {"rank 0's value": a}
     parts: Mapping[str, Array] = field(default_factory=dict)  # addends that may be missing or counted twice: {"rank 0's part": x}
     untouched: Array | None = None  # what stood there before
+    question: str = "Which index, rank or buffer is read here?"  # what to ask where it is one of `others`
     suggestion: str = ""  # what to try, when nothing better is known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,8 @@ def _shares(sheet: Mask) -> Mask:
     """The share of marked elements (1; others 0; none there: NaN) in each cell, at most MOST_ROWS by MOST_COLUMNS of nearly equal size."""
     tops, lefts = (_edges(extent, most) for extent, most in zip(sheet.shape, (MOST_ROWS, MOST_COLUMNS), strict=True))
     marked, there = (np.add.reduceat(np.add.reduceat(each, tops, axis=0), lefts, axis=1) for each in (sheet == 1, ~np.isnan(sheet)))
-    return np.asarray(marked / np.maximum(there, 1))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(marked / there)
 
 
 def _edges(extent: int, most: int) -> list[int]:
@@ -48,5 +50,5 @@ def _edges(extent: int, most: int) -> list[int]:
 
 
 def _sign(share: float) -> str:
-    """`.` for none, `#` for all, the tenths for what lies between, but never 0."""
-    return "." if share == 0 else "#" if share == 1 else str(min(9, max(1, int(share * 10))))
+    """`.` for none, `#` for all, the tenths for what lies between, but never 0; a blank where no element is."""
+    return " " if math.isnan(share) else "." if share == 0 else "#" if share == 1 else str(min(9, max(1, int(share * 10))))

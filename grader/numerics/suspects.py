@@ -7,12 +7,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from grader.numerics.hints import Array, Hints
 
 MIN_VALUES_FOR_UNNAMED_RATIO = 3  # any two values have some ratio and some offset in common by chance
 MAX_ANCHORS = 8
+NARROWER = (("float32", 2.0**-24), ("float16", 2.0**-11), ("bfloat16", 2.0**-8))  # unit roundoffs
+ROUNDINGS = 4  # of the narrower dtype on a value
+NEARLY = 4  # times the allowed error
+BEYOND_ALL = 1e15  # times the largest value that is expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +26,7 @@ class Suspect:
 
     diagnosis: str
     suggestion: str
+    is_broad: bool = False  # many mistakes look like this: what the test suggests is told as well
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +56,8 @@ class Comparison:
 def suspect(seen: Comparison) -> Suspect | None:
     """The first suspect that explains every wrong value."""
     searches: tuple[Callable[[Comparison], Suspect | None], ...] = (
-        _zero, _untouched, _other_value, _known_ratio, _part, _chunk_order, _transposed, _moved_along_an_axis, _offset, _unnamed_ratio,
+        _zero, _untouched, _other_value, _narrow, _never_written, _known_ratio, _part, _chunk_order, _transposed, _moved_along_an_axis,
+        _offset, _unnamed_ratio, _nearly,
     )  # fmt: skip
     return next((found for search in searches if (found := search(seen))), None)
 
@@ -59,6 +66,9 @@ def suspect(seen: Comparison) -> Suspect | None:
 def _zero(seen: Comparison) -> Suspect | None:
     if np.any(seen.got[seen.wrong]):
         return None
+    if seen.wrong.all() and seen.wrong.size > 1:
+        question = "None of it is right: is it ever written, or written to a copy, or overwritten by zeros that came from elsewhere?"
+        return Suspect("Every wrong value is 0.", question)
     return Suspect("Every wrong value is 0.", "Is this part ever written, or is it written to a copy?")
 
 
@@ -66,14 +76,44 @@ def _untouched(seen: Comparison) -> Suspect | None:
     before = seen.hints.untouched
     if before is None or not seen.wrong_values_match(_wide(before)):
         return None
-    return Suspect("Every wrong value is what stood there before.", "Is the answer written to a copy, or returned before it has arrived?")
+    question = "Is the answer written to a copy, returned before it has arrived, or never sent?"
+    return Suspect("Every wrong value is what stood there before.", question)
 
 
 def _other_value(seen: Comparison) -> Suspect | None:
     for name, value in seen.hints.others.items():
         if seen.wrong_values_match(_wide(value)):
-            return Suspect(f"Every wrong value is {name}.", "Which index, rank or buffer is read here?")
+            return Suspect(f"Every wrong value is {name}.", seen.hints.question)
     return None
+
+
+def _narrow(seen: Comparison) -> Suspect | None:
+    """Right to the precision of a narrower dtype, and no further."""
+    if not seen.slack:
+        return None
+    distances = np.abs(seen.got - seen.expected)[seen.wrong]
+    sizes = np.maximum(np.abs(seen.expected), np.mean(np.abs(seen.expected)))[seen.wrong]
+    for name, roundoff in NARROWER:
+        if seen.slack < roundoff and np.all(distances <= ROUNDINGS * roundoff * sizes) and (name == "float32" or _is_held_in(name, seen)):
+            return Suspect(f"The values are right to {name}'s precision only.", f"What is computed, added or kept in {name} here?", True)
+    return None
+
+
+def _is_held_in(name: str, seen: Comparison) -> bool:
+    """Whether every wrong value is a number of that dtype, as chance would hardly have it."""
+    got = seen.got[seen.wrong]
+    return not np.iscomplexobj(got) and bool(np.all(got.astype(getattr(ml_dtypes, name, name)).astype(np.float64) == got))
+
+
+def _never_written(seen: Comparison) -> Suspect | None:
+    """Numbers of another order than anything here are what happened to stand in memory."""
+    if np.max(np.abs(seen.got[seen.wrong])) <= BEYOND_ALL * max(1.0, float(np.max(np.abs(seen.expected)))):
+        return None
+    return Suspect(
+        "There are values of a size that nothing here has: memory that was never written.",
+        "torch.empty fills nothing: is every element written, or received and waited for, before it is read or sent on?",
+        is_broad=True,
+    )
 
 
 def _part(seen: Comparison) -> Suspect | None:
@@ -125,8 +165,8 @@ def _offset(seen: Comparison) -> Suspect | None:
         return None
     differences = (seen.got - seen.expected)[seen.wrong]
     middle = complex(np.median(differences)) if np.iscomplexobj(differences) else float(np.median(differences))
-    if not seen.wrong_values_match(seen.expected + middle):
-        return None
+    if np.any(np.abs(differences - middle) > 0.5 * abs(middle)) or not seen.wrong_values_match(seen.expected + middle):
+        return None  # errors that only hide within what is allowed are no constant
     return Suspect("Every wrong value is off by the same amount.", "Is a constant (a bias, padding, an index base) added too often?")
 
 
@@ -138,6 +178,15 @@ def _unnamed_ratio(seen: Comparison) -> Suspect | None:
     if not seen.wrong_values_match(seen.expected * ratio, abs(ratio)):
         return None
     return Suspect(f"Every wrong value is the expected one times {ratio:.4g}.", "Which factor has this value here?")
+
+
+def _nearly(seen: Comparison) -> Suspect | None:
+    """A little more than rounding may be."""
+    allowed = np.broadcast_to(seen.allowed, seen.wrong.shape)[seen.wrong]
+    if not np.all(allowed) or np.any(np.abs(seen.got - seen.expected)[seen.wrong] > NEARLY * allowed):
+        return None
+    told = f"Nearly right: no error is more than {NEARLY} times what rounding may cost."
+    return Suspect(told, "Is a sum, or what goes into it, held in a narrower dtype than it should be?", is_broad=True)
 
 
 def _varies(seen: Comparison) -> bool:

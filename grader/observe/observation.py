@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 
 from grader.errors import CourseError, NotOnThisProfile, SubmissionError
 from grader.observe.tensors import Array, to_array
 from grader.records import Event, Fault, Json, Message, Outcome, Request
 from grader.wire.gates import secret_at
+from grader.wire.testimony import is_consequence
 from grader.wire.virtual_time import Timeline, evaluate
 
 
@@ -117,10 +119,33 @@ class Observation:
     def _message(self, fault: Fault) -> Message:
         how_to = self._how_to()
         heard = [f"rank {r.rank}: {r.log.strip()}" for r in self._outcome.ranks if r.log.strip()]
-        return Message(seen=fault.sentence, where="\n".join(fault.lines), suggestion=SUGGESTIONS.get(fault.kind, ""), rerun=how_to.rerun,
-                       debug=how_to.debug, output="\n".join(heard))  # fmt: skip
+        return Message(seen=fault.sentence, where="\n".join(fault.lines), suggestion=self._suggestion(fault), rerun=how_to.rerun,
+                       debug=how_to.debug, output="\n".join(heard), kind="lost_peer" if is_consequence(fault) else fault.kind)  # fmt: skip
+
+    def _suggestion(self, fault: Fault) -> str:
+        """What to try: what is known of the way in which it ended, else of its kind."""
+        to_itself = next((e for e in self._outcome.events if e.op in ("send", "recv") and e.peer == e.rank), None)
+        if to_itself is not None and fault.kind in ("raised", "deadlock", "idle"):
+            return f"Rank {to_itself.rank} has a {to_itself.op} with itself ({to_itself.at}): a rank's own part is copied, not sent."
+        if fault.kind == "deadlock" and any(ENDED in line for line in fault.lines):
+            return "A rank has ended while others wait: do all ranks make equally many steps, and is every message asked for that is sent?"
+        if fault.sentence.startswith("shape mismatch") and all(MESSAGE.search(line) for line in fault.lines):
+            return ANOTHER_PIECE
+        if fault.kind == "cpu_limit" and "(wait of call " in fault.sentence:
+            return WAITS_FOR_EVER
+        return SUGGESTIONS.get(fault.kind, "")
 
 
+ENDED = "has ended its probe"
+MESSAGE = re.compile(r"^rank \d+ calls (send|recv) ")
+ANOTHER_PIECE = (
+    "The two ranks disagree on which piece travels here: write down which one the sender sends in this step, and for which one the "
+    "receiver has made room. Their sizes differ only where the number of ranks does not divide the tensor."
+)
+WAITS_FOR_EVER = (
+    "It stands in wait(): does what it waits for still come? A send whose work nobody keeps and waits for may never leave. "
+    "If it is called again and again, a loop never ends."
+)
 SUGGESTIONS = {
     "deadlock": "Write down, rank by rank, which call waits for which; on this network a send ends only when its receive has come.",
     "mismatch": "Collectives are matched in the order of the calls: every rank of the group must make the same calls with the same shapes.",

@@ -16,7 +16,21 @@ from grader.observe.observation import Observation
 from grader.observe.profile import GpuProfile
 from grader.observe.seeds import generator, secret_of, seed_of
 from grader.observe.tensors import Inputs, Returns, pack_inputs, pack_returns
-from grader.records import Assignment, Fault, Gates, Json, Limits, Message, Network, Request, Submission, Transport, canonical, digest
+from grader.records import (
+    NOT_STARTED,
+    Assignment,
+    Fault,
+    Gates,
+    Json,
+    Limits,
+    Message,
+    Network,
+    Request,
+    Submission,
+    Transport,
+    canonical,
+    digest,
+)
 
 MakeInputs = Callable[[np.random.Generator], Inputs]
 
@@ -30,6 +44,7 @@ class Observer:
     submissions: Mapping[str, Submission]
     gpu: GpuProfile | None = None  # set: what is asked for is observed on GPUs,
     backlog: Backlog | None = None  # and run by this
+    untouched: frozenset[str] = frozenset()  # assignments whose files are the starter's: nothing of them is run
 
     def key(self, submission: Submission, request: Request) -> str:
         """What decides an outcome; on GPUs these do too."""
@@ -82,6 +97,7 @@ class Case:
         self.kind = kind or self.kind or f"{world_size} rank{'s' * (world_size != 1)}"
         self._require_files()
         require_allowed(self._assignment, self._submission)
+        self._require_work()
         submission = self._submission
         secret = secret_of(self._hidden)
         plain, network = _plain(parameters), Network(transport, rendezvous, late)
@@ -135,6 +151,11 @@ class Case:
         seen = " ".join(reasons) or f"{', '.join(missing)} is not in {self._submission.origin}"
         suggestion = "" if reasons else "Is the file in the folder that is graded, under exactly this name?"
         raise SubmissionError(Message(seen=seen, suggestion=suggestion))
+
+    def _require_work(self) -> None:
+        if self._assignment.name in self._observer.untouched:
+            files = " and ".join(self._assignment.files)
+            raise SubmissionError(Message(seen=f"{files} is as it was given: nothing of it was run.", diagnosis=NOT_STARTED))
 
 
 def require_allowed(assignment: Assignment, submission: Submission) -> None:

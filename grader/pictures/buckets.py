@@ -41,7 +41,7 @@ def draw(request: Request, outcome: Outcome) -> Picture | None:
     ran = _Way("as it ran", [_told(span, played.unit_s) for span in computes], [_told(span, played.unit_s) for span in reduces])
     best = _at_best(ran, [span.event.num_bytes if span.event else 0 for span in reduces], layer_bytes)
     apart = _in_turn(best)
-    return _drawn((ran, best, apart), played.network.partition(" The dashed line")[0])
+    return _drawn((ran, best, apart), played.network)
 
 
 def _told(span: Span, unit_s: float) -> tuple[float, float, str]:

@@ -27,11 +27,11 @@ def draw(seen: Map) -> Cells:
     marked = []
     for row, signs in enumerate(seen.rows):
         for column, sign in enumerate(signs):
-            if sign != ".":
+            if sign not in ". ":
                 share = 1.0 if sign == "#" else int(sign) / 10
                 size = (CELL - 2 * INSET) * max(0.3, share**0.5)
                 words = "everything differs" if sign == "#" else f"about {share:.0%} differ"
                 left, top = (place * CELL + (CELL - size) / 2 for place in (column, row))
                 marked.append((left, top, size, f"row {row}, column {column}: {words}"))
-    summary = f"In {len(marked)} of {sum(len(row) for row in seen.rows)} cells something differs; {seen.words}."
+    summary = f"In {len(marked)} of {sum(len(row.rstrip()) for row in seen.rows)} cells something differs; {seen.words}."
     return Cells(seen.words, summary, tuple(marked), seen.rows, len(seen.rows[0]) * CELL, len(seen.rows) * CELL)

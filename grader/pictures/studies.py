@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from grader.errors import CourseError
-from grader.pictures import buckets, memory, pipelines, ring, roofline, traffic
+from grader.pictures import buckets, held, memory, pipelines, ring, roofline, traffic
 from grader.records import LawMark, Outcome, Report, Request
 from grader.store import Store
 
-NUM_STUDIED = 20  # of a page: it stays small and quick to make
+NUM_STUDIED = 24  # of a page: it stays small and quick to make
 # What a probe says of a submission is the submission's: where it isn't what the picture is made of, there is none, and the law says why.
 UNFIT = (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, CourseError)
 
@@ -38,8 +38,10 @@ class Drawn:
 
 STUDIES = (
     Study("memory_accounting.states.weights_and_gradients_follow_the_precision", "States by kind", memory.draw_states),
+    Study("memory_accounting.states.weights_and_gradients_follow_the_precision", "Memory over a step", held.draw_first_step, "columns"),
     Study("memory_accounting.activations.recomputation_keeps_inputs", "Activations", memory.draw_activations),
     Study("recomputation.sequential.peak_follows_the_square_root", "The peak and the square root", memory.draw_peaks),
+    Study("recomputation.sequential.peak_follows_the_square_root", "Memory over forward and backward", held.draw_course, "columns"),
     Study("fused_kernels.rms_norm.reads_each_tensor_once", "RMSNorm under the roofline", roofline.draw, "roof"),
     Study("fused_kernels.bias_gelu.reads_each_tensor_once", "GELU under the roofline", roofline.draw, "roof"),
     Study("fused_kernels.cross_entropy.reads_the_logits_once", "Cross-entropy under the roofline", roofline.draw, "roof"),
@@ -48,6 +50,8 @@ STUDIES = (
     Study("collectives.broadcast.is_pipelined", "The chain, round by round", ring.draw, "ring"),
     Study("collectives.recursive_doubling.takes_log2_rounds", "Recursive doubling, round by round", ring.draw, "ring"),
     Study("data_parallel.overlapped.step_takes_the_time_of_overlap", "Buckets against backward", buckets.draw),
+    Study("sharded_data_parallel.zero1.holds_at_scale", "Memory over a step of ZeRO-1", held.draw_sharded, "columns"),
+    Study("sharded_data_parallel.fsdp.holds_at_scale", "Memory over a step, fully sharded", held.draw_sharded, "columns"),
     Study("pipeline_parallel.gpipe.has_the_published_bubble", "Your GPipe", pipelines.draw_schedule),
     Study("pipeline_parallel.one_f_one_b.has_the_published_bubble", "Your 1F1B", pipelines.draw_schedule),
     Study("pipeline_parallel.interleaved.has_the_published_bubble", "Your interleaved 1F1B", pipelines.draw_schedule),

@@ -1,4 +1,4 @@
-"""A run as bars over virtual time: for every rank what it computed, when it stood still, and what the network carried for it."""
+"""A run as bars over virtual time: what every rank computed, when it stood still, what the network carried for it; and the same at best."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grader.errors import CourseError
-from grader.pictures.canvas import KINDS, ROW, THIN, Picture, Scale
+from grader.pictures.canvas import GAP, KINDS, ROW, THIN, Picture, Scale
+from grader.pictures.ideal import at_best
 from grader.pictures.words import describe
 from grader.records import Event, Outcome, Request
 from grader.wire.virtual_time import Span, Timeline, evaluate
 
 MOST_BARS = 240  # a picture of more can't be read, and a page of many such is slow
+TRANSFERS = {"send": ("sends", "sends"), "recv": ("receives", "receives")}  # operation -> style and words
+COLLECTIVE = ("collective", "takes part in a collective")
 LATENCY = 0.25  # of a message or a round of a collective, in units of the picture
 
 
@@ -23,17 +26,21 @@ class Played:
     timeline: Timeline
     unit_s: float
     largest_bytes: int
-    free: float | None  # where it would end, in units, if the network cost nothing; None where that says nothing
+    best: dict[int, tuple[Span, ...]]  # the same where nobody stands still for the network; {} of a run that came to a stop
     stuck: dict[int, Event]  # where a rank stands for ever
     declares_compute: bool
+
+    @property
+    def best_end(self) -> float | None:
+        """Where the ideal ends, in units."""
+        return max((span.end_s for lane in self.best.values() for span in lane), default=0.0) / self.unit_s if self.best else None
 
     @property
     def network(self) -> str:
         """Which network this is, and what its unit means, in a sentence."""
         unit = "the mean of the declared computations" if self.declares_compute else "the largest message without its latency"
         size = f" plus its bytes over those of the largest call ({self.largest_bytes:,})" if self.largest_bytes else ""
-        free = "" if self.free is None else " The dashed line is where it would end if the network cost nothing."
-        return f"Virtual time, in units of {unit}. A message takes {LATENCY:g}{size}; no clock of this machine has a part in it.{free}"
+        return f"Virtual time, in units of {unit}. A message takes {LATENCY:g}{size}; no clock of this machine has a part in it."
 
 
 def play(request: Request, outcome: Outcome, phase: str | None = None) -> Played | None:
@@ -49,10 +56,10 @@ def play(request: Request, outcome: Outcome, phase: str | None = None) -> Played
     bandwidth = largest / unit_s if largest else math.inf
     try:
         timeline = evaluate(events, LATENCY * unit_s, bandwidth, rendezvous=request.network.rendezvous)
-        free_s = evaluate(events, 0.0, math.inf, rendezvous=request.network.rendezvous).end_s
+        best = {} if stuck else at_best(timeline, evaluate(events, 0.0, math.inf, rendezvous=request.network.rendezvous))
     except CourseError:
         return None
-    return Played(timeline, unit_s, largest, free_s / unit_s if costs and not stuck else None, stuck, bool(costs))
+    return Played(timeline, unit_s, largest, best, stuck, bool(costs))
 
 
 def stands_in(outcome: Outcome, rank: int) -> Event | None:
@@ -77,20 +84,23 @@ def draw(request: Request, outcome: Outcome) -> Picture | None:
     end += 1.0 if played.stuck else 0.0
     if not 0 < end < math.inf:  # a probe may declare that something takes for ever
         return None
-    picture, scale = Picture(played.network, _summary(request, played)), Scale(end)
+    beside = " Below each rank the same at best, where nobody stands still for the network." if played.best else ""
+    picture, scale = Picture(played.network + beside, _summary(request, played)), Scale(end)
     shown = _first_spans(played.timeline)
     styles: dict[str, str] = {}
     for rank in range(request.world_size):
         _draw_rank(picture, played, rank, shown, styles, scale)
+        _draw_best(picture, played, rank, len(shown.get(rank, [])), styles, scale)
     picture.num_left_out = sum(map(len, played.timeline.lanes.values())) - sum(map(len, shown.values()))
     picture.ticks = scale.ticks()
-    if played.free is not None:
-        picture.marks.append((scale(played.free), f"{played.free:.3g} if the network cost nothing"))
+    if played.best_end is not None:
+        picture.marks.append((scale(played.best_end), f"{played.best_end:.3g}: the end at best"))
     return picture.close()
 
 
 def _draw_rank(picture: Picture, played: Played, rank: int, shown: dict[int, list[Span]], styles: dict[str, str], scale: Scale) -> None:
-    network = [span for span in shown.get(rank, []) if not span.is_compute]
+    lane = shown.get(rank, [])
+    network = [span for span in lane if not span.is_compute]
     tracks = _tracks(network)
     top = picture.group(f"rank {rank}", ROW + THIN * (max(tracks, default=-1) + 1))
 
@@ -98,8 +108,8 @@ def _draw_rank(picture: Picture, played: Played, rank: int, shown: dict[int, lis
         picture.bar(scale(start), (stop - start) * scale.unit, y, tall, style, label, f"{words}, {start:.3g} to {stop:.3g}")
         picture.rows.append((str(rank), f"{start:.3g}", f"{stop:.3g}", words))
 
-    for span in (span for span in shown.get(rank, []) if span.is_compute):
-        kind = (span.name.split() or ["compute"])[0]
+    for span in (span for span in lane if span.is_compute):
+        kind = _kind(span)
         style = styles.setdefault(kind, f"compute{len(styles) % KINDS}")
         picture.legend.setdefault(style, kind)
         bar(*_units(span, played), top, ROW, style, f"computes {span.name}", span.name)
@@ -107,13 +117,30 @@ def _draw_rank(picture: Picture, played: Played, rank: int, shown: dict[int, lis
         picture.legend.setdefault("waits", "stands still in a wait")
         bar(*_units(span, played), top, ROW, "waits", f"waits for {_told(span)}", "waits")
     for span, track in zip(network, tracks, strict=True):
-        style = {"send": "sends", "recv": "receives"}.get(span.name, "collective")
-        picture.legend.setdefault(style, {"sends": "sends", "receives": "receives"}.get(style, "takes part in a collective"))
+        style, words = TRANSFERS.get(span.name, COLLECTIVE)
+        picture.legend.setdefault(style, words)
         bar(*_units(span, played), top + ROW + THIN * track, THIN, style, _told(span), span.name)
     if rank in played.stuck:
         picture.legend["stuck"] = "waits for ever"
-        last = max((_units(span, played)[1] for span in (*shown.get(rank, []), *played.timeline.waits.get(rank, ()))), default=0.0)
+        last = max((_units(span, played)[1] for span in (*lane, *played.timeline.waits.get(rank, ()))), default=0.0)
         bar(last, scale.end, top, ROW, "stuck", f"waits for ever in {describe(played.stuck[rank])}", "for ever")
+
+
+def _draw_best(picture: Picture, played: Played, rank: int, most: int, styles: dict[str, str], scale: Scale) -> None:
+    """The ideal of what is drawn of a rank, in rows of less weight below it."""
+    lane = played.best.get(rank, ())[:most]
+    if not lane:
+        return
+    tracks = _tracks(lane)
+    picture.height -= GAP / 2  # nearer to its rank than to the next
+    top = picture.group("at best", THIN * (max(tracks) + 1))
+    for span, track in zip(lane, tracks, strict=True):
+        start, stop = _units(span, played)
+        style = styles[_kind(span)] if span.is_compute else TRANSFERS.get(span.name, COLLECTIVE)[0]
+        words = f"computes {span.name}" if span.is_compute else _told(span)
+        title = f"at best: {words}, {start:.3g} to {stop:.3g}"
+        picture.bar(scale(start), (stop - start) * scale.unit, top + THIN * track, THIN, style, "", title)
+        picture.rows.append((f"{rank}, at best", f"{start:.3g}", f"{stop:.3g}", words))
 
 
 def _first_spans(timeline: Timeline) -> dict[int, list[Span]]:
@@ -140,6 +167,11 @@ def _units(span: Span, played: Played) -> tuple[float, float]:
     return span.start_s / played.unit_s, span.end_s / played.unit_s
 
 
+def _kind(span: Span) -> str:
+    """The first word of a computation's name."""
+    return (span.name.split() or ["compute"])[0]
+
+
 def _told(span: Span) -> str:
     return describe(span.event) if span.event is not None else span.name
 
@@ -155,5 +187,5 @@ def _summary(request: Request, played: Played) -> str:
         parts += [f"takes part in {sum(not span.is_compute for span in lane)} transfers", f"stands still for {waits:.3g}"]
         parts += ["then waits for ever"] if rank in played.stuck else []
         told.append(f"rank {rank} " + ", ".join(parts))
-    free = f", {played.free:.3g} if the network cost nothing" if played.free is not None else ""
-    return f"{played.timeline.end_s / played.unit_s:.3g} units in all{free}; " + "; ".join(told) + "."
+    best = f", {played.best_end:.3g} at best" if played.best_end is not None else ""
+    return f"{played.timeline.end_s / played.unit_s:.3g} units in all{best}; " + "; ".join(told) + "."

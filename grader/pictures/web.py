@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 from grader.pictures import canvas, cells, standoff, studies, timeline
 from grader.pictures.words import Sources
 from grader.records import AssignmentMark, CaseVerdict, LawMark, Message, Outcome, Report, Request
+from grader.report.causes import causes_of
 from grader.report.files import PAGE, PUBLIC, write
+from grader.report.once import said_once
 from grader.report.page import CONTROL
 from grader.report.selection import headline, is_unasked, standing
-from grader.report.terminal import COMMANDS, LABELS, SIGNS, alike, is_not_started, slowest, where_time_went, which_cases
+from grader.report.terminal import COMMANDS, LABELS, SIGNS, is_not_started, slowest, where_time_went, which_cases
 from grader.store import Store
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ class Failure:
     """Laws that failed for one reason, and what their observation shows."""
 
     laws: tuple[LawMark, ...]
+    followers: tuple[LawMark, ...]  # that may fail through it
     message: Message
     cases: str
     places: list[tuple[str, str]]  # of the student's code, with the lines
@@ -48,11 +51,12 @@ def write_page(report: Report, store: Store, out: Path) -> Path:
     sources = Sources(Path(report.origin))
     room = iter(range(NUM_DRAWN))
     failures = {each.name: list(_failures(each, store, sources, room)) for each in report.assignments}
-    anchors = {law.id: law.id if law in failure.laws else "" for per in failures.values() for failure in per for law in failure.laws}
+    anchors = {law.id for per in failures.values() for failure in per for law in (*failure.laws, *failure.followers)}
     asked = {task.id for each in report.assignments for task in each.tasks if not all(map(is_unasked, task.laws))}
     text = surroundings(TEMPLATES).get_template("report.html.j2").render(
         report=report, failures=failures, anchors=anchors, labels=LABELS, commands=COMMANDS, signs=SIGNS, verdicts=VERDICTS,
-        headline=headline(report), standing=standing, is_unasked=is_unasked, is_not_started=is_not_started, asked=asked, num_open=NUM_OPEN,
+        headline=headline(report), standing=standing, is_unasked=is_unasked, is_not_started=is_not_started,
+        asked=asked, num_open=NUM_OPEN,
         studies=studies.drawn(report, store), observed=observed, pattern_of=canvas.pattern_of,
         where_time_went=where_time_went, slowest=slowest(report),
     )  # fmt: skip
@@ -71,16 +75,16 @@ def surroundings(*folders: Path) -> jinja2.Environment:
 
 
 def _failures(assignment: AssignmentMark, store: Store, sources: Sources, room: Iterator[int]) -> Iterator[Failure]:
-    for laws in alike(assignment):
-        message = laws[0].message or Message(seen="")
+    for cause in causes_of(assignment):
+        laws, message = cause.laws, said_once(cause.message)
         key, seen = _observation(laws, store)
         picture = stand = None
         if seen is not None and next(room, None) is not None:
             picture, stand = timeline.draw(*seen), standoff.find(seen[1], sources)
         places = sources.lines_in("\n".join([message.where, message.seen]))
         trace = re.sub(r"debug \w+", f"trace {key[:SHORT]}", message.debug) if seen else ""
-        yield Failure(tuple(laws), message, which_cases(laws), places, observed(seen[0]) if seen else "", trace, picture, stand,
-                      cells.draw(message.map) if message.map else None)  # fmt: skip
+        yield Failure(tuple(laws), tuple(cause.followers), message, which_cases(laws), places, observed(seen[0]) if seen else "", trace,
+                      picture, stand, cells.draw(message.map) if message.map else None)  # fmt: skip
 
 
 def _observation(laws: list[LawMark], store: Store) -> tuple[str, tuple[Request, Outcome] | None]:

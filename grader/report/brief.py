@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grader.records import NOT_STARTED, LawMark, Report, Task
+from grader.records import LawMark, Report, Task
+from grader.report.causes import Cause
 from grader.report.page import Page
 from grader.report.selection import headline, laws_of, passes_in_part
-from grader.report.terminal import explain
+from grader.report.terminal import explain, is_not_started
 
 NAMED = 6  # laws, beside the one that is explained
 
@@ -20,9 +21,9 @@ def render(report: Report, failed: Sequence[LawMark], waiting: Sequence[Task], p
     is_whole  everything that is started was judged; False: only what had failed before
     """
     page.blank()
-    begun = sorted(failed, key=lambda law: law.message is not None and law.message.diagnosis == NOT_STARTED)
+    begun = sorted(failed, key=lambda law: (is_not_started(law), Cause([law]).weight))
     if begun:
-        explain([begun[0]], page)
+        explain(Cause([begun[0]]), page)
         page.blank()
     for law in begun[1 : NAMED + 1]:
         page.paragraph(law.id, lead="✗ ", lead_style="red")

@@ -42,7 +42,7 @@ def read(out: Path) -> Report:
 
     def restored(case: CaseVerdict) -> CaseVerdict:
         staff = told.get((case.law, case.id))
-        return case if staff is None or case.outcome == "passed" else replace(case, staff=staff["staff"], keys=tuple(staff["keys"]))
+        return case if staff is None else replace(case, staff=staff["staff"], keys=tuple(staff["keys"]))
 
     def each_law(law: LawMark) -> LawMark:
         return replace(law, cases=tuple(map(restored, law.cases)))
@@ -55,12 +55,12 @@ def read(out: Path) -> Report:
 
 
 def staff_form(report: Report) -> Json:
-    """Every case that did not pass, with everything that is known of it."""
+    """Every case that did not pass, with all that is known of it; of one that passed its observations, which pictures are made of."""
     cases = (case for assignment in report.assignments for task in assignment.tasks for law in task.laws for case in law.cases)
     return [
         {"law": case.law, "id": case.id, "hidden": case.hidden, "outcome": case.outcome, "keys": list(case.keys), "staff": case.staff}
         for case in cases
-        if case.outcome != "passed"
+        if case.outcome != "passed" or case.keys
     ]
 
 

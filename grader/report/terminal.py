@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 
 from grader.records import (
@@ -20,7 +20,9 @@ from grader.records import (
     TaskMark,
     make_grade,
 )
+from grader.report.causes import Cause, causes_of
 from grader.report.files import PAGE
+from grader.report.once import said_once
 from grader.report.page import Page
 from grader.report.selection import headline, is_selection, is_unasked, laws_of, passes_in_part, standing
 
@@ -47,7 +49,6 @@ EVIDENCE: dict[Evidence, str] = {  # how far a law's verdict can be believed; RE
 }
 ISOLATION = "isolation: the walls around your ranks, from A, the strongest, to D, none"
 INDENT = 14  # of the text after a label
-LISTED = 4  # laws with one and the same explanation that are spelled out
 LEAST_FOR_MAP = 40  # columns: a narrower page would break its rows
 NARROW = 60  # columns below which the evidence labels give way to the claims
 
@@ -60,8 +61,8 @@ def render(report: Report, page: Page, out: Path | None = None) -> None:
         _table(assignment, page)
         _selection(assignment, report.origin, page)
         _first_steps(assignment, page)
-        for laws in alike(assignment):
-            explain(laws, page)
+        for cause in causes_of(assignment):
+            explain(cause, page)
     _pending(report, page)
     _sum(report, page, out)
 
@@ -104,9 +105,10 @@ def _selection(assignment: AssignmentMark, origin: str, page: Page) -> None:
     partly = [law for law in laws if passes_in_part(law)]
     if partly:
         passed, all_cases = (sum(case.outcome == "passed" for law in partly for case in law.cases), sum(len(law.cases) for law in partly))
-        whose = "the law's" if len(partly) == 1 else f"{len(partly)} laws'"
+        whose = "the law's" if len(partly) == 1 else "the"
+        of = "" if len(partly) == 1 else f" of {len(partly)} laws"
         run = "was run, and it passes" if passed == 1 else "were run, and they pass"
-        page.paragraph(f"{passed} of {whose} {all_cases} cases {run}; points need all of them.", indent=2)
+        page.paragraph(f"{passed} of {whose} {all_cases} cases{of} {run}; points need all of them.", indent=2)
     if unasked := sum(map(is_unasked, laws)):
         is_one = unasked == 1
         page.paragraph(f"{unasked} more law{'s' * (not is_one)} {'was' if is_one else 'were'} not selected.", indent=2)
@@ -123,35 +125,40 @@ def _first_steps(assignment: AssignmentMark, page: Page) -> None:
     page.paragraph("What to do first", style="bold cyan")
     others = len(waiting) - 1
     after = f" {others} more task{'s' * (others != 1)} wait{'s' * (others == 1)} after it." if others else ""
-    page.paragraph(f"{waiting[0].title} ({waiting[0].id}) is not started yet: its stub still stands in the file.{after}", indent=2)
+    stub = f"{waiting[0].title} ({waiting[0].id}) is not started yet: its stub still stands in the file.{after}"
+    if causes := causes_of(assignment):
+        page.paragraph(f"Mend what you have begun: {_sums(causes)}", indent=2)
+        stub = f"Then go on: {stub}"
+    page.paragraph(stub, indent=2)
     page.command(f"assignments/{assignment.name}/handout.md", lead="  read", indent=INDENT)
     commands = [law.message.rerun.partition(" K=")[0] for law in laws if law.message and law.message.rerun]
     page.command(commands[0] if commands else f"make grade A={assignment.name}", lead="  then", indent=INDENT)
     page.command(f"make laws A={assignment.name}", lead="  its laws", indent=INDENT)
-    page.paragraph(f"{len(laws)} laws fail for no other reason; they are not explained again.", indent=2, style="dim")
+    fail = "law fails" if len(laws) == 1 else "laws fail"
+    page.paragraph(f"{len(laws)} {fail} for no other reason, and no more is said of that.", indent=2, style="dim")
 
 
-def alike(assignment: AssignmentMark) -> Iterator[list[LawMark]]:
-    """Laws that failed or could not be judged through an error, those with the same message together."""
-    groups: dict[tuple[str, str, str], list[LawMark]] = {}
-    for law in laws_of(assignment):
-        if law.verdict in ("failed", "error") and law.message and not is_not_started(law):
-            groups.setdefault((law.message.seen, law.message.where, law.message.diagnosis), []).append(law)
-    yield from groups.values()
+def _sums(causes: Sequence[Cause]) -> str:
+    count = sum(len(cause.laws) + len(cause.followers) for cause in causes)
+    if count == 1:
+        return "1 law fails, as told below."
+    return f"{count} laws fail, for {'one reason' if len(causes) == 1 else f'{len(causes)} reasons'}, told below."
 
 
-def explain(laws: list[LawMark], page: Page) -> None:
-    """One failure: what the laws claim, what was seen instead, and what to try."""
+def explain(cause: Cause, page: Page) -> None:
+    """One failure: what the law claims, what was seen instead, what to try, and which other laws fail with it."""
     page.blank()
-    for law in laws[:LISTED]:
-        sign, style = SIGNS[law.verdict]
-        page.paragraph(f"{law.claim} [{law.id}]", lead=f"{sign} ", style="bold", lead_style=style)
-    if len(laws) > LISTED:
-        page.paragraph(f"… and {len(laws) - LISTED} more laws, for the same reason", indent=2, style="bold")
-    message = laws[0].message or Message(seen="")
+    first, *others = laws = cause.laws
+    sign, style = SIGNS[first.verdict]
+    is_long = len(first.id) > page.width - 4  # an id that is broken can't be copied
+    page.paragraph(first.claim if is_long else f"{first.claim} [{first.id}]", lead=f"{sign} ", style="bold", lead_style=style)
+    if is_long:
+        page.command(first.id, lead="", indent=2)
+    _name(others, "fails" if len(others) == 1 else "fail", "the same way", page=page)
+    _name(cause.followers, "of this task", "may fail through it", page=page)
+    message = said_once(laws[0].message or Message(seen=""))
     for name, label in LABELS:
-        text = getattr(message, name)
-        if text and not (name == "where" and text == message.seen):  # a single rank's line is the sentence itself
+        if text := getattr(message, name):
             page.paragraph(text, lead=f"  {label}", indent=INDENT, lead_style="dim")
         if name == "where" and message.map and page.width >= LEAST_FOR_MAP:
             page.paragraph(str(message.map), lead="  map", indent=INDENT, lead_style="dim")
@@ -160,6 +167,20 @@ def explain(laws: list[LawMark], page: Page) -> None:
         if text := getattr(message, name):
             page.command(text, lead=f"  {label}", indent=INDENT)
     page.command(f"make hint LAW={laws[0].id}", lead="  a hint", indent=INDENT)
+
+
+def _name(laws: Sequence[LawMark], *how: str, page: Page) -> None:
+    """More laws, by their ids without the assignment's name, as K and LAW take them."""
+    if not laws:
+        return
+    ids = [law.id.partition(".")[2] for law in laws]
+    words = f"{len(laws)} more law{'s' * (len(laws) != 1)} {' '.join(how)}:"
+    if max(map(len, ids)) + 4 <= page.width:
+        page.paragraph(f"{words} {', '.join(ids)}", indent=2, style="bold")
+    else:
+        page.paragraph(words, indent=2, style="bold")
+        for name in ids:
+            page.command(name, lead="", indent=2)
 
 
 def which_cases(laws: list[LawMark]) -> str:

@@ -3,7 +3,7 @@
 from grader.selfcheck.crew import Alone, Crew, Several
 from grader.selfcheck.findings import Finding, GradeOne, MutantTrial, Progress, Proof
 from grader.selfcheck.prove import Sample, prove, try_mutants
-from grader.selfcheck.table import table
+from grader.selfcheck.table import shares, table
 
 __all__ = [
     "Alone",
@@ -16,6 +16,7 @@ __all__ = [
     "Sample",
     "Several",
     "prove",
+    "shares",
     "table",
     "try_mutants",
 ]

@@ -39,6 +39,11 @@ class MutantTrial:
     is_caught: bool  # that law failed and its message contains the word
     sentence: str
     caught_by: tuple[str, ...]  # all laws that failed, of those that were tried
+    is_told_first: bool = False  # the word stands in the message that the student reads, not only in that of another case
+
+    @property
+    def assignment(self) -> str:
+        return self.path.split("/")[-2]
 
     def finding(self) -> Finding:
         return Finding(self.is_caught, "mutants", self.path, self.sentence)

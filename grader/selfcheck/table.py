@@ -1,11 +1,13 @@
-"""A proof as one table for a terminal."""
+"""A proof as one table for a terminal, and mutants in a sentence for each assignment."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from rich.table import Column, Table
 from rich.text import Text
 
-from grader.selfcheck.findings import Proof
+from grader.selfcheck.findings import MutantTrial, Proof
 
 
 def table(proof: Proof, *, is_full: bool = False) -> Table:
@@ -20,3 +22,13 @@ def table(proof: Proof, *, is_full: bool = False) -> Table:
             verdict = Text("ok", style="green") if finding.ok else Text("BAD", style="bold red")
             rows.add_row(verdict, name, Text.assemble((finding.subject, "bold"), "\n", finding.sentence))
     return rows
+
+
+def shares(trials: Sequence[MutantTrial]) -> list[str]:
+    """A sentence for each assignment: how many are caught with the word that their author expected, and where a student reads it."""
+    told = []
+    for name in dict.fromkeys(trial.assignment for trial in trials):
+        own = [trial for trial in trials if trial.assignment == name]
+        caught, first = sum(trial.is_caught for trial in own), sum(trial.is_told_first for trial in own)
+        told.append(f"{name}: {caught} of {len(own)} caught with their word, {first} of them in the message that is read first")
+    return told

@@ -145,12 +145,17 @@ def try_mutant(course: Course, assignment: Assignment, path: Path, folder: Path,
         return MutantTrial(name, law, False, str(error), ())
     marks = [mark for task in _mark_of(report, assignment).tasks for mark in task.laws]
     caught_by = tuple(mark.id for mark in marks if mark.verdict == "failed")
-    is_caught, sentence = _caught(_law_of(report, assignment, law), law, word)
+    mark = _law_of(report, assignment, law)
+    is_caught, sentence = _caught(mark, law, word)
     if broken:
         sentence += f" The policy refuses it: {', '.join(broken)}."
     if full and len(caught_by) > 1:
         sentence += f" Caught by {len(caught_by)} laws."
-    return MutantTrial(name, law, is_caught, sentence, caught_by)
+    return MutantTrial(name, law, is_caught, sentence, caught_by, is_caught and _is_told_first(mark, word))
+
+
+def _is_told_first(mark: LawMark | None, word: str) -> bool:
+    return mark is not None and mark.message is not None and word.lower() in student_text(mark.message).lower()
 
 
 def _law_of(report: Report, assignment: Assignment, law: str) -> LawMark | None:

@@ -48,6 +48,7 @@ class Call:
     operation: Operation | None = None
     is_answered: bool = False
     is_awaited: bool = False
+    awaited_at: str = ""  # the submission's line that waits, where it is another than the one that has called
     num_polls: int = 0
 
     @property
@@ -81,6 +82,9 @@ class Call:
     def __str__(self) -> str:
         """As a message to a student names it: "all_reduce(sum) float32[8] (ring.py:12)"."""
         word = self.word
+        if self.op == "gate":  # the judge's own: its tensor tells a student nothing
+            place = f"the {word.name}" if word.name.startswith("gate ") else f"the gate {word.name!r}"
+            return place + (f" ({word.at})" if word.at else "")
         text = self.op + (f"({word.reduction.lower()})" if word.reduction else "")
         specs = [str(spec) for spec in (self.ins or self.outs)]
         if specs:
@@ -92,8 +96,6 @@ class Call:
             text += f" with root {self.group.ranks[self.root]}"
         if self.op in STORE:
             text += f" {word.key or ', '.join(word.keys[:3])!r}"
-        if self.op == "gate":
-            text += f" {word.name!r}"
         if word.subgroup:
             text += f" in group {self.group.name!r} of ranks {list(self.group.ranks)}"
         return text + (f" ({word.at})" if word.at else "")
@@ -129,7 +131,9 @@ def _communication(rank: int, world_size: int, word: OperationWord) -> Call:
     if not (0 <= word.me < len(group.ranks) and group.ranks[word.me] == rank):
         raise Malformed("speaks as another rank")
     if not -1 <= word.peer < len(group.ranks) or not -1 <= word.root < len(group.ranks):
-        raise Malformed(f"names a member that its group of {len(group.ranks)} doesn't have")
+        wrong = word.peer if not -1 <= word.peer < len(group.ranks) else word.root
+        at = f" ({word.at})" if word.at else ""
+        raise Malformed(f"names member {wrong} of a group of {len(group.ranks)} in {word.op[:40]}{at}; members are counted from 0")
     if len(word.ins) > MOST_TENSORS or len(word.outs) > MOST_TENSORS:
         raise Malformed(f"passes more than {MOST_TENSORS} tensors to one call")
     call = Call(rank, word, group, specs_of(word.ins), specs_of(word.outs))

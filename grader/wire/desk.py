@@ -90,8 +90,9 @@ class Desk:
         seat.hear(call)
         seat.trace.wait(call, word.how, word.at)
         call.is_awaited = True
+        call.awaited_at = word.at if word.at != call.word.at else ""
         if word.changed and self.changed_in_flight is None:
-            at = f" ({word.at})" if word.at else ""
+            at = f" ({word.at})" + ", somewhere between these two" * bool(call.awaited_at and call.word.at) if word.at else ""
             sentence = f"rank {seat.rank} changed the tensor of {call} before it had waited for it{at}: what travels is undefined"
             self.changed_in_flight = Fault("changed_in_flight", seat.rank, sentence)
         if not call.is_answered:

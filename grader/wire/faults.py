@@ -57,7 +57,7 @@ def fault_of_cpu(seat: Seat, limits: Limits, stack: str, folder: str) -> Fault:
     """It computes, and says nothing; `stack` is faulthandler's text."""
     polled = [call for call in seat.calls.values() if not call.is_answered and call.num_polls >= 1000]
     spins = f"; it polls {polled[0]} for ever" if polled else ""
-    text = f"rank {seat.rank} has used {limits.cpu_s:g} s of CPU since its last word to the judge ({seat.last_word})"
+    text = f"rank {seat.rank} has used {limits.cpu_s:g} s of CPU since the judge last heard from it ({seat.last_word})"
     return Fault("cpu_limit", seat.rank, f"{text}{spins}{_is_at(stack, folder)}")
 
 
@@ -100,15 +100,17 @@ def _waits_of(seat: Seat, seats: Sequence[Seat], policy: Policy) -> list[str]:
     texts = []
     for call in seat.waits.values():
         need = need_of(call, len(seats))
+        stands = f"stands still at {call}" if call.op == "gate" else f"waits in {call}"
+        waits = f"rank {seat.rank} {stands}" + (f", at {call.awaited_at}" if call.awaited_at else "")
         if need.by_judge:
-            texts.append(f"rank {seat.rank} waits in {call}, which {policy.why_held(call)}")
+            texts.append(f"{waits}, which {policy.why_held(call)}")
         elif call.operation is not None and call.operation.quarrel is not None:
-            texts.append(f"rank {seat.rank} waits in {call}")
+            texts.append(waits)
         else:
             gone = [f"rank {rank} {seats[rank].departure}" for rank in need.ranks if not seats[rank].is_live]
             joint = " and " if need.how == "all" else " or "
             needed = joint.join(f"rank {rank}" for rank in need.ranks) or "another rank"
-            texts.append(f"rank {seat.rank} waits in {call}, which needs {needed}" + "".join(f"; {text}" for text in gone))
+            texts.append(f"{waits}, which needs {needed}" + "".join(f"; {text}" for text in gone))
     return texts
 
 

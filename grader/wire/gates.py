@@ -83,7 +83,7 @@ class GateKeeper(Policy):
             return "no gate of this request is: the probe and the test disagree"
         calls = self._sent[call.rank]
         seen = f"in {len(calls)} reductions it has not sent that of {', '.join(self._missing(call.rank, place))}"
-        return f"opens when the gradients behind it have been sent; {seen if calls else 'this rank has sent none since its phase began'}"
+        return f"opens when the gradients behind it have been sent; {seen if calls else 'in this backward it has sent none'}"
 
     # --- what should have arrived
     def _is_gated(self, call: Call) -> bool:

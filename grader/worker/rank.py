@@ -51,6 +51,7 @@ def main(line_fd: int, log_fd: int, stack_fd: int, private: Path, plan: Plan) ->
         faulthandler.enable()
         faulthandler.register(signal.SIGUSR1, file=stack_fd, all_threads=True)
         move_into(private)
+        sys.breakpointhook = lambda *_, **__: None  # beside a rank that is being debugged this one has no terminal, and goes on
         status = take_part(socket.socket(fileno=line_fd), plan)
     finally:
         with contextlib.suppress(BaseException):  # a submission may have closed or replaced them

@@ -154,7 +154,8 @@ class Memory:
             return max(argument.start - wild, wild - argument.stop + 1, 0)
 
         nearest = min(arguments, key=distance)
-        side = f"{wild - nearest.stop} bytes behind its end" if wild >= nearest.stop else f"{nearest.start - wild} bytes before its start"
+        behind = f"{wild - nearest.stop} bytes behind its end" if wild > nearest.stop else "right behind its end"
+        side = behind if wild >= nearest.stop else f"{nearest.start - wild} bytes before its start"
         return (
             f"a {deed} leaves {nearest.name} ({nearest.words}): {outside.size} of {num_all} addresses are in no tensor, the first {side}; "
             "is there a mask, and are these the tensor's own strides?"

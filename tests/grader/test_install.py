@@ -170,9 +170,9 @@ def test_how_long_it_takes_is_said_before_pip_is_asked(checkout: Path, played: P
     told: list[str] = []
     played.answer = answer
     install.install(checkout, "linux-cpu")
-    assert "two to five" in told[0]
+    assert "two to ten" in told[0]
     install.install(checkout, "linux-cpu")
-    assert not capsys.readouterr().out.count("two to five")
+    assert not capsys.readouterr().out.count("two to ten")
 
 
 # --- what is asked of pip --------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -279,6 +279,19 @@ def test_a_keyword_selects_by_case_and_by_law(course: Course, keyword: str) -> N
     course.write("@law('ring.sum')\n@pytest.mark.parametrize('n', [1, 2])\ndef test_sum(observe, n): observe(f'probe{n}')\n")
     course.judge(assignment("sum"), keyword=keyword)
     assert course.observer.log == ["probe2"]
+
+
+@pytest.mark.parametrize("keyword", ["ring", "sums.ring", "sum"])
+def test_the_name_of_a_task_or_law_selects_it_and_no_other(course: Course, keyword: str) -> None:
+    """A word that another task's test happens to contain selects nothing of that."""
+    tasks = tuple(Task(f"sums.{task}", task, (Law(f"sums.{task}.{law}", "Holds.", 2, "judged"),), (task,), "raise NotImplementedError")
+                  for task, law in (("ring", "sum"), ("costs", "model")))  # fmt: skip
+    course.write(
+        "@law('ring.sum')\ndef test_it(observe): observe('right')\n"
+        "@law('costs.model')\n@pytest.mark.parametrize('of', ['ring', 'sum'])\ndef test_sums_ring(observe, of): observe('wrong')\n"
+    )
+    course.judge(replace(assignment(), tasks=tasks), keyword=keyword)
+    assert course.observer.log == ["right"]
 
 
 @pytest.mark.parametrize("keyword", ["nothing_of_this_name", "and and"])

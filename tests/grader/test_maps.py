@@ -38,8 +38,9 @@ def test_a_column_and_a_corner_are_told_apart() -> None:
 
 
 def test_a_flat_tensor_is_cut_into_the_ranks_chunks() -> None:
-    """Rank 1's chunk of three is a row, also where the last one is shorter; without ranks there is one row."""
-    assert rows_of(wrong((11,), slice(4, 8)), 3) == ("....", "####", "....")
+    """Rank 1's chunk of three is a row, also where the last one is shorter; without ranks there is one row. What it lacks is blank."""
+    assert rows_of(wrong((11,), slice(4, 8)), 3) == ("....", "####", "... ")
+    assert map_of(wrong((11,), slice(None)), 3) is None  # everything differs: there is no place to find
     assert rows_of(wrong((299,), slice(200, 299)), 3) == ("." * MOST_COLUMNS, "." * MOST_COLUMNS, "#" * MOST_COLUMNS)
     assert rows_of(wrong((5,), slice(4, 5))) == ("....#",)
 

@@ -144,6 +144,10 @@ SUSPECTS: list[tuple[str, Array, dict[str, Any], str]] = [
     ("a part missing", E - PART, {"parts": {"rank 2's part": PART}}, "Every wrong value lacks rank 2's part."),
     ("a part twice", E + PART, {"parts": {"rank 2's part": PART}}, "counts rank 2's part twice"),
     ("offset", E + 0.75, {}, "off by the same amount"),
+    ("computed in float32", (E.astype(np.float32) / np.float32(3)).astype(float) * 3, {}, "right to float32's precision only"),
+    ("kept in bfloat16", E.astype(ml_dtypes.bfloat16).astype(float), {}, "right to bfloat16's precision only"),
+    ("nearly", E + np.random.default_rng(3).uniform(-3e-3, 3e-3, E.shape), {"allowed": 1e-3}, "Nearly right"),
+    ("never written", np.where(E > 1, 2.5e36, E), {}, "memory that was never written"),
 ]
 
 
@@ -167,6 +171,10 @@ def test_values_without_a_pattern_get_the_tests_own_suggestion() -> None:
     """No guess is made up; what the test knows to try is printed instead."""
     message = told(values(6, 4, seed=7), E, world_size=3, untouched=BEFORE, parts={"a": PART}, suggestion="Draw it for two ranks.")
     assert (message.diagnosis, message.suggestion) == ("", "Draw it for two ranks.")
+    near = told(E * (1 + 2.0**-9), E, suggestion="Draw it for two ranks.")  # as near as bfloat16 is, and no number of bfloat16
+    assert "precision" not in near.diagnosis
+    broad = told(E.astype(np.float32).astype(float), E, suggestion="Draw it for two ranks.")
+    assert "float32" in broad.suggestion and broad.suggestion.endswith("Draw it for two ranks.")
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

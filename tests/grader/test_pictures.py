@@ -78,10 +78,15 @@ def test_a_timeline_shows_computing_waiting_and_the_network() -> None:
     message = 0.25 + 1.0
     assert [(rank, what) for rank, _, what in spent].count(("0", "computes")) == 2
     assert next(long for rank, long, what in spent if (rank, what) == ("0", "waits")) == pytest.approx(2 / unit + message, abs=0.02)
-    under_way = [long for _, long, what in spent if what in ("send", "recv")]
+    under_way = [long for rank, long, what in spent if what in ("send", "recv") and not rank.endswith("at best")]
     assert len(under_way) == 2 and all(long == pytest.approx(message, abs=0.02) for long in under_way)
     assert set(picture.legend.values()) >= {"forward", "backward", "sends", "receives", "stands still in a wait"}
-    assert picture.marks[0][1].startswith(f"{(4.0 + 2.0) / unit:.3g} ")  # backward waits for rank 1's forward
+    best = [(rank, float(start), float(stop), what.split(" ")[0]) for rank, start, stop, what in picture.rows if rank.endswith("at best")]
+    sent = 4 / unit + message  # rank 1 comes when its forward has ended, at best too
+    assert [stop for _, _, stop, what in best if what == "send"] == [pytest.approx(sent, abs=0.02)]
+    assert picture.marks[0][1] == f"{sent:.3g}: the end at best"
+    computed = [(start, stop) for rank, start, stop, what in best if (rank, what) == ("0, at best", "computes")]
+    assert computed[1] == pytest.approx((4 / unit, 6 / unit))
     by_row: dict[float, list[Bar]] = {}
     for bar in picture.bars:
         by_row.setdefault(bar.y, []).append(bar)
@@ -91,6 +96,16 @@ def test_a_timeline_shows_computing_waiting_and_the_network() -> None:
     assert all(bar.x + bar.width <= picture.width and bar.y + bar.height <= picture.height for bar in picture.bars)
 
 
+def test_at_best_messages_follow_each_other_without_a_pause() -> None:
+    """Rank 0 computes between two sends and waits for each at once; at best both are on their way while it computes."""
+    sends = [issue(0, n, "send", n, peer=1) for n in range(2)]
+    receives = [event for n in range(2) for event in (issue(1, n, "recv", n, peer=0), wait(1, n, "recv"))]
+    ran = outcome(sends[0], wait(0, 0, "send"), compute(0, "forward 0"), sends[1], wait(0, 1, "send"), compute(0, "forward 1"), *receives)
+    picture = timeline.draw(request(), ran)
+    assert picture is not None and picture.summary.startswith("4.5 units in all, 2.5 at best;")
+    assert [row[1:3] for row in picture.rows if row[0] == "0, at best" and row[3].startswith("send")] == [("0", "1.25"), ("1.25", "2.5")]
+
+
 def test_a_rank_that_never_goes_on_is_drawn_to_the_end() -> None:
     """Two that wait for each other have a bar without end, after what they did before."""
     picture = timeline.draw(request(), STOPPED)
@@ -98,13 +113,14 @@ def test_a_rank_that_never_goes_on_is_drawn_to_the_end() -> None:
     stuck = [bar for bar in picture.bars if bar.style == "stuck"]
     assert len(stuck) == 2 and all(bar.title.startswith("waits for ever in recv") and "rings.py:9" in bar.title for bar in stuck)
     assert min(bar.x for bar in stuck) == max(bar.x + bar.width for bar in picture.bars if bar.style == "collective")
-    assert "then waits for ever" in picture.summary
+    assert "then waits for ever" in picture.summary and "at best" not in picture.summary  # what it would have done is not known
 
 
 def test_a_long_run_is_drawn_in_part_and_says_so() -> None:
     """A picture of a thousand bars can't be read: the first are drawn, the rest counted."""
     picture = timeline.draw(request(), outcome(*(compute(0, f"forward {n}") for n in range(1000))))
-    assert picture is not None and len(picture.bars) == timeline.MOST_BARS and picture.num_left_out == 1000 - timeline.MOST_BARS
+    assert picture is not None and picture.num_left_out == 1000 - timeline.MOST_BARS
+    assert len([bar for bar in picture.bars if not bar.title.startswith("at best")]) == timeline.MOST_BARS
 
 
 def test_where_nothing_happened_nothing_is_drawn() -> None:

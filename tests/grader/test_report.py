@@ -185,6 +185,23 @@ def test_work_that_is_not_started_is_one_friendly_block() -> None:
     assert "assignments/collectives/handout.md" in text and "make grade A=collectives SUBMISSION=work\n" in text
 
 
+def test_who_has_begun_is_not_sent_to_the_next_task_first() -> None:
+    """What fails in begun tasks comes before the next stub; causes with a name before bare numbers; no line is said twice."""
+    stub = Message(seen="rank 0 raised NotImplementedError", diagnosis=NOT_STARTED)
+    bare = Message(seen="x on rank 0: 3 of 3 values differ.")
+    stuck = Message(seen="deadlock: rank 0 waits", where="rank 0 waits.\nrank 2 has left", diagnosis="A ring of waits.")
+    text = " ".join(printed(report_of(law("a", bare), law("b", stuck), law("c", stub, task="other"))).split())
+    assert text.index("Mend what you have begun: 2 laws fail, for 2 reasons, told below.") < text.index("is not started yet")
+    assert text.index("Claim of b", text.index("What to do")) < text.index("Claim of a", text.index("What to do"))
+    assert text.count("rank 0 waits") == 1 and "where rank 2 has left" in text
+
+
+@pytest.mark.parametrize("width", [24, 40])
+def test_a_laws_id_is_never_broken(width: int) -> None:
+    """It is there to be copied."""
+    assert "collectives.ring.is_a_law_of_a_long_name" in printed(report_of(law("is_a_law_of_a_long_name", FAILURE)), width).split()
+
+
 @pytest.mark.parametrize("width", [40, 80])
 def test_a_task_that_is_not_begun_is_one_line_of_the_table(width: int) -> None:
     """Its laws are counted, also those that wait for another; where one law passes or fails otherwise, each has its line."""
@@ -225,7 +242,7 @@ def test_equal_failures_are_explained_once() -> None:
     """Laws that fail for one reason share its explanation."""
     text = printed(report_of(law("one", FAILURE), law("two", FAILURE)))
     assert text.count(FAILURE.seen) == 1
-    assert "[collectives.ring.one]" in text.replace("\n  ", "") and "[collectives.ring.two]" in text.replace("\n  ", "")
+    assert "[collectives.ring.one]" in text.replace("\n  ", "") and "1 more law fails the same way: ring.two" in text
 
 
 def in_part(name: str, *outcomes: str, verdict: str = "not_judged") -> LawMark:

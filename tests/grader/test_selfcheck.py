@@ -6,6 +6,7 @@ import io
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from rich.console import Console
 from grader.course import Course, load
 from grader.errors import CourseError, MachineError, UsageError
 from grader.records import Assignment, AssignmentMark, CaseVerdict, LawMark, Message, Report, TaskMark
-from grader.selfcheck import Alone, Proof, Sample, Several, prove, table, try_mutants
+from grader.selfcheck import Alone, Proof, Sample, Several, prove, shares, table, try_mutants
 from grader.starter import regenerate, stale
 
 SPEC = """\
@@ -159,6 +160,14 @@ def test_a_good_course_is_proved(course: Course) -> None:
     assert {finding.proof for finding in proof.findings} == {"structure", "starter", "solution", "mutants", "variants"}
     asked_of_mutants = [laws for name, laws in pipeline.asked if name in ("doubles", "shrinks")]
     assert asked_of_mutants == [("shapes.square.has_an_area",), ("shapes.square.grows",)]
+
+
+def test_mutants_are_told_with_the_share_of_messages_that_say_the_word(course: Course) -> None:
+    """Caught and said at once, said by another case only, and not caught; the last word is what the student reads first."""
+    trials = try_mutants(load(course.root), load(course.root).assignments, Alone(FakePipeline()))
+    assert {trial.path.rpartition("/")[2]: trial.is_told_first for trial in trials} == {"doubles.py": True, "shrinks.py": True}
+    later, missed = replace(trials[0], is_told_first=False), replace(trials[0], is_caught=False, is_told_first=False)
+    assert shares([*trials, later, missed]) == ["shapes: 3 of 4 caught with their word, 2 of them in the message that is read first"]
 
 
 HANDOUT_PATH, PUBLIC_PATH, HIDDEN_PATH = "assignments/shapes/handout.md", "tests/public/test_shapes.py", "tests/hidden/test_shapes.py"

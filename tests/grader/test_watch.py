@@ -10,6 +10,7 @@ import sys
 from collections.abc import Collection, Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -86,7 +87,7 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Judge:
     """The pipeline's place is taken, and no process is started."""
     judge = Judge()
     monkeypatch.setattr(watching, "grade", judge.grade)
-    monkeypatch.setattr(watching, "opened_runs", lambda *_: nullcontext())
+    monkeypatch.setattr(watching, "opened_runs", lambda *_: nullcontext(SimpleNamespace(prepare=lambda flavour: None)))
     return judge
 
 

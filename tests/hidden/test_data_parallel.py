@@ -169,6 +169,7 @@ def test_parameters_become_those_of_rank_zero(observe, world_size, layout):
     """Other dtypes, empty ones, every second row of something."""
     seen = run_broadcast(observe, world_size, WEIGHTS, BUFFERS, layout=layout, kind=f"world size {world_size}, layout {layout}", **STATE)
     values.judge_state(seen, "value")
+    travel.judge_contiguity(seen, "")
 
 
 @pytest.mark.law("replicas.buffers_equal_rank_zero")
@@ -344,7 +345,8 @@ def test_parameters_of_any_layout_are_averaged(observe):
     """Three dims, transposed, on three ranks."""
     seen = run_train(observe, 3, CUBE, [{}, {"between": "zero"}], bucket_bytes=CAP, layout="transposed", kind="three dims, transposed")
     values.judge_steps(seen)
-    travel.judge_contiguity(seen, WIRE_PHASE)
+    for phase in ("construct", WIRE_PHASE):
+        travel.judge_contiguity(seen, phase)
 
 
 @pytest.mark.law("overlapped.subgroups_use_their_own_ranks")

@@ -12,6 +12,8 @@ from grader.errors import LawBroken
 from grader.records import Message
 from tests.laws.rounds import num_rounds
 
+TOO_LITTLE = "Are there as many steps as it takes, and does this rank send in each of them?"
+FEWER_ROUNDS = "Follow one number from the rank that has it to the one that needs it: how many messages does it take, one after the other?"
 SIGNIFICANT = 1e-9  # virtual time is a sum of products; nothing that it can tell apart is closer than this
 
 
@@ -53,7 +55,7 @@ def assert_sent_elements(seen: Any, rank: int, phase: str, *, least: float, most
             seen=f"{phase}: rank {rank} of {seen.world_size} sends {sent} elements in {len(messages)} messages.",
             allowed=f"Allowed: {allowed} elements.",
             diagnosis=_in_proportion(sent, nearest),
-            suggestion=hint,
+            suggestion=hint if sent > most else f"{TOO_LITTLE} {hint}".strip(),
         )
     )
 
@@ -88,12 +90,19 @@ def assert_rounds(seen: Any, phase: str, *, least: int, most: int, hint: str = "
         Message(
             seen=f"{phase}: the {seen.world_size} ranks need {rounds} rounds.",
             allowed=f"Allowed: {allowed}.",
-            diagnosis=f"That is {rounds / most:.4g} times the rounds that are needed."
-            if rounds > most > 0
-            else "That is another number of rounds.",
-            suggestion=hint,
+            diagnosis=_other_rounds(rounds, least, most),
+            suggestion=hint if rounds > most else FEWER_ROUNDS,
         )
     )
+
+
+def _other_rounds(rounds: int, least: int, most: int) -> str:
+    """What a wrong number of rounds means."""
+    if not rounds:
+        return "No message is waited for at all."
+    if rounds < least:
+        return "That is fewer than the algorithm's way has hops: what arrives has not gone that way, or is not waited for."
+    return f"That is {rounds / most:.4g} times the rounds that are needed." if most else "Nothing need be sent here."
 
 
 def assert_time(
@@ -145,6 +154,7 @@ def assert_waited(seen: Any, rank: int, phase: str) -> None:
             allowed="Allowed: none; what was started is waited for before the function returns.",
             diagnosis=f"A {first.op} is started and never waited for.",
             suggestion="Keep every work that isend, irecv and batch_isend_irecv give you, and call wait() on each.",
+            kind="not_waited",
         )
     )
 

@@ -36,11 +36,11 @@ def tiled_attention(*arguments, **options):
     o[:, :, -9:, :8] = 0
     return o, lse
 """
-RIGHT = ("pipeline_parallel", "context_parallel", "fused_kernels", "memory_accounting", "recomputation")
+RIGHT = ("pipeline_parallel", "context_parallel", "fused_kernels", "memory_accounting", "recomputation", "sharded_data_parallel")
 WORDS = (
     "never_deadlocks", "reduce_scatter_leaves", "time_of_overlap", "works_for_any_size", "inside_backward", "published_bubble",
     "time_of_its_schedule", "go_round_once", "norm_reads_each", "moves_the_bytes_of_its_blocks", "tiled_output", "follow_the_precision",
-    "recomputation_keeps", "follows_the_square_root",
+    "recomputation_keeps", "follows_the_square_root", "holds_at_scale",
 )  # fmt: skip
 
 

@@ -36,11 +36,13 @@ def parameters(at: Any, *, options: list[dict[str, Any]]) -> dict[str, torch.Ten
 
 
 def states(at: Any, *, options: list[dict[str, Any]], recipes: list[list[str]]) -> dict[str, torch.Tensor]:
-    """model_state_bytes of each model under its (precision, optimizer), and what such a step leaves alive."""
-    counted, held = [], []
+    """model_state_bytes of each model under its (precision, optimizer), and what such a step leaves alive; facts: and held before."""
+    counted, held, steps = [], [], []
     for config, (precision, optimizer) in zip(configs(at, options), recipes, strict=True):
         counted.append(state_row(at.submission.model_state_bytes(config, precision, optimizer)))
-        held.append(states_alive(config, precision, optimizer))
+        steps.append(states_alive(config, precision, optimizer))
+        held.append(steps[-1]["after step"][: len(STATES)])
+    at.report(steps=steps)
     return {"counted": column(counted), "held": column(held)}
 
 
@@ -129,24 +131,33 @@ def refusals(at: Any, *, function: str, options: list[dict[str, Any]], arguments
 
 
 # --- what is really held ---------------------------------------------------------------------------------------------
-def states_alive(config: Any, precision: str, optimizer: str) -> list[int]:
-    """Bytes alive after one training step of a real model: weights, gradients, masters, the optimizer's tensors."""
+def states_alive(config: Any, precision: str, optimizer: str) -> dict[str, list[int]]:
+    """Bytes alive at moments of one training step of a real model: weights, gradients, masters, the optimizer's tensors, activations."""
     wide = precision in ("fp32", "autocast")
     model = model_of(config, torch.float32 if wide else torch.bfloat16, "cpu")
     weights = list(model.parameters())
     has_masters = precision.startswith("mixed")
     masters = [weight.detach().clone().float() for weight in weights] if has_masters else []
     stepper = optimizer_over(optimizer, masters or weights)
+    moments: list[torch.Tensor] = []
+    gradients: list[torch.Tensor] = []
 
+    def alive(activation_bytes: int = 0) -> list[int]:
+        return [*map(memory_bytes, (weights, gradients, masters, moments)), activation_bytes]
+
+    seen = {"before": alive()}
     tokens = torch.zeros(1, 4, dtype=torch.long)
-    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "autocast"):
+    with saved(model) as kept, torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "autocast"):
         loss = model(tokens, tokens)
+    seen["after forward"] = alive(memory_bytes(kept.values()))
+    kept.clear()
     loss.backward()
-    gradients = [weight.grad for weight in weights]
+    gradients += [weight.grad for weight in weights]
     if precision == "mixed_fp32_gradients":
-        gradients = [gradient.float() for gradient in gradients]
+        gradients[:] = [gradient.float() for gradient in gradients]
         for weight in weights:
             weight.grad = None
+    seen["after backward"] = alive()
     for master, gradient in zip(masters, gradients, strict=False):
         master.grad = gradient.float()  # lives for the step only
     stepper.step()
@@ -155,8 +166,8 @@ def states_alive(config: Any, precision: str, optimizer: str) -> list[int]:
         weight.data.copy_(master)
 
     # A step counter is one number for a whole tensor: no moment.
-    moments = [value for state in stepper.state.values() for value in state.values() if torch.is_tensor(value) and value.dim()]
-    return [memory_bytes(held) for held in (weights, gradients, masters, moments)]
+    moments += [value for state in stepper.state.values() for value in state.values() if torch.is_tensor(value) and value.dim()]
+    return seen | {"after step": alive()}
 
 
 def optimizer_over(name: str, weights: list[torch.Tensor]) -> torch.optim.Optimizer:
@@ -171,6 +182,17 @@ def activations_kept(config: Any, micro_batch: int, sequence: int, dtype: torch.
     # "flash" is the student's own kernel of another assignment; torch's fused attention stands in for it.
     model = model_of(replace(config, attention="sdpa") if config.attention == "flash" else config, dtype, device)
     wrap(model, recompute)
+    tokens = torch.zeros(micro_batch, sequence, dtype=torch.long, device=device)
+    with saved(model) as kept:
+        loss = model(tokens, tokens)
+    held_bytes = memory_bytes(kept.values())
+    del loss
+    return held_bytes
+
+
+@contextmanager
+def saved(model: Any) -> Iterator[dict[int, torch.Tensor]]:
+    """What autograd saves inside, by the memory behind it, without the model's parameters and token numbers."""
     parameters_behind = {parameter.untyped_storage()._cdata for parameter in model.parameters()}
     kept: dict[int, torch.Tensor] = {}
 
@@ -180,12 +202,8 @@ def activations_kept(config: Any, micro_batch: int, sequence: int, dtype: torch.
             kept[place] = tensor
         return tensor
 
-    tokens = torch.zeros(micro_batch, sequence, dtype=torch.long, device=device)
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        loss = model(tokens, tokens)
-    held_bytes = memory_bytes(kept.values())
-    del loss
-    return held_bytes
+        yield kept
 
 
 def wrap(model: Any, recompute: str) -> None:

@@ -295,9 +295,17 @@ class Ledger:
         self.num_holders: dict[int, int] = {}
         self.size_bytes: dict[int, int] = {}
         self.most_bytes = 0
+        self.is_backward = False
+        self.saved_in_backward: dict[int, bool] = {}
+        self.course: list[tuple[int, int]] = []  # after each change: bytes that forward has saved, and that backward has
 
     def held_bytes(self) -> int:
         return sum(self.size_bytes[place] for place in self.num_holders)
+
+    def note(self) -> None:
+        """What is held now."""
+        again = sum(self.size_bytes[place] for place in self.num_holders if self.saved_in_backward[place])
+        self.course.append((self.held_bytes() - again, again))
 
     def pack(self, tensor: Tensor) -> Slip:
         return Slip(self, tensor)
@@ -315,13 +323,17 @@ class Slip:
     def __init__(self, ledger: Ledger, tensor: Tensor) -> None:
         self.ledger, self.tensor, self.place = ledger, tensor, tensor.untyped_storage()._cdata
         ledger.size_bytes[self.place] = tensor.untyped_storage().nbytes()
+        if self.place not in ledger.num_holders:
+            ledger.saved_in_backward[self.place] = ledger.is_backward
         ledger.num_holders[self.place] = ledger.num_holders.get(self.place, 0) + 1
+        ledger.note()
         ledger.most_bytes = max(ledger.most_bytes, ledger.held_bytes())
 
     def __del__(self) -> None:
         self.ledger.num_holders[self.place] -= 1
         if not self.ledger.num_holders[self.place]:
             del self.ledger.num_holders[self.place]
+            self.ledger.note()
 
 
 class Tally(TorchDispatchMode):
@@ -469,8 +481,8 @@ def sequence(at: Any, *, num_segments: int) -> dict[str, Tensor]:
 
 
 def peaks(at: Any, *, shapes: list[list[int]]) -> None:
-    """The most that is ever held, and what is held after forward, in tensors of x's size, for each (layers, segments)."""
-    held = []
+    """What is held after forward and at most, in tensors of x's size, for each (layers, segments); and by kind after each change."""
+    held, courses = [], []
     for num_layers, num_segments in shapes:
         x = at.inputs["x"].detach().requires_grad_()
         ledger = Ledger()
@@ -478,10 +490,12 @@ def peaks(at: Any, *, shapes: list[list[int]]) -> None:
             y = at.submission.checkpoint_sequential([torch.sin] * num_layers, num_segments, x)
             gc.collect()
             after_forward = ledger.held_bytes()
+            ledger.is_backward = True
             y.backward(torch.ones_like(y))
         unit = x.untyped_storage().nbytes()
         held.append([after_forward / unit, ledger.most_bytes / unit])
-    at.report(held=held)
+        courses.append([[first / unit, second / unit] for first, second in ledger.course])
+    at.report(held=held, courses=courses)
 
 
 def sequence_large(at: Any, *, num_layers: int, num_segments: int, repeat: int) -> dict[str, Tensor]:

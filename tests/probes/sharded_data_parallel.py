@@ -342,7 +342,7 @@ def alone(
     """Two steps of one rank of a world in which nobody else is (torch's fake process group), with AdamW.
 
     At each moment named in `ballast`, so many bytes are asked for and given back: they are there if nothing more is held than allowed.
-    Facts: live bytes at each moment of the second step, and what its collectives carried.
+    Facts: live bytes at each moment of the second step, the same by kind, and what its collectives carried.
     """
     free_at_once()
     become(me, num_ranks)
@@ -360,6 +360,7 @@ def alone(
         optimizer = at.submission.sharded_optimizer.ShardedOptimizer(module.parameters(), torch.optim.AdamW, **words)
         if stage == "zero2":
             finish = at.submission.sharded_optimizer.GradientSharder(optimizer).finish
+    scale.weights = list(wrapped.parameters())
     scale.weigh("constructed")
     counted = Counted()
     for number in range(2):
@@ -378,7 +379,8 @@ def alone(
         with torch.no_grad():
             wrapped(torch.ones(()))
         scale.weigh("after evaluation")
-    at.report(live=scale.live, carried=counted.carried)
+    live = {moment: sum(kinds) for moment, kinds in scale.kinds.items()}
+    at.report(live=live, kinds=scale.kinds, carried=counted.carried)
 
 
 def warm_up() -> None:
@@ -393,12 +395,13 @@ class Scale:
 
     def __init__(self, at: Any, ballast: dict[str, int]) -> None:
         self.at, self.ballast, self.prefix = at, ballast, ""
-        self.live: dict[str, int] = {}
+        self.weights: list[Tensor] = []
+        self.kinds: dict[str, list[int]] = {}
 
     def weigh(self, moment: str) -> None:
         self.at.mark(moment)
-        if not self.ballast and " " not in moment.removeprefix("after "):  # counting takes long; a limit weighs by itself
-            self.live[self.prefix + moment] = live_bytes()
+        if not self.ballast and self.prefix != "0 ":  # a limit weighs by itself
+            self.kinds[self.prefix + moment] = live_bytes(self.weights)
         size = self.ballast.get(moment, self.ballast.get(moment.rsplit(" ", 1)[0], 0))
         if size:
             torch.empty(size, dtype=torch.uint8)
@@ -469,14 +472,24 @@ class Counted(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def live_bytes() -> int:
-    """Bytes of all distinct storages of tensors that a Python object holds."""
-    storages = {}
-    for each in gc.get_objects():
-        if issubclass(type(each), Tensor) and type(each) in (Tensor, nn.Parameter) and each.device.type == "cpu":
-            storage = each.untyped_storage()
-            storages[storage._cdata] = storage.nbytes()
-    return sum(storages.values())
+def live_bytes(weights: Sequence[Tensor]) -> list[int]:
+    """Bytes of all distinct storages of tensors that a Python object holds: of weights, their gradients, optimizers' state, and others."""
+    objects = gc.get_objects()
+    optimizers = [each for each in objects if issubclass(type(each), torch.optim.Optimizer)]
+    states = [state for each in optimizers if isinstance(each.state, dict) for state in each.state.values() if isinstance(state, dict)]
+    own = (list(weights), [weight.grad for weight in weights], [value for state in states for value in state.values()])
+    kinds = {place: kind for kind in (2, 1, 0) for place in storages_of(own[kind])}  # what is two kinds is the first
+    sizes = [0, 0, 0, 0]
+    for place, num_bytes in storages_of(objects).items():
+        sizes[kinds.get(place, 3)] += num_bytes
+    return sizes
+
+
+def storages_of(objects: Sequence[Any]) -> dict[int, int]:
+    """The storages of those that are plain tensors on the host, and their bytes."""
+    plain_ones = [each for each in objects if issubclass(type(each), Tensor) and type(each) in (Tensor, nn.Parameter)]
+    storages = [each.untyped_storage() for each in plain_ones if each.device.type == "cpu"]
+    return {storage._cdata: storage.nbytes() for storage in storages}
 
 
 def free_at_once() -> None:

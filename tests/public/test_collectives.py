@@ -5,6 +5,8 @@ Equal requests share one run: laws that can look at the same tensors use the sam
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 from tests.laws.collectives import costs, measurement, runs, structure, values
@@ -147,7 +149,7 @@ def test_the_ring_waits_before_it_reads(observe, function):
     """What is received lands when it is waited for and no sooner."""
     seen = RUN[function](observe, 3, ONE, late=True)
     structure.judge_waits(seen, ONE)
-    JUDGE[function](seen, ONE)
+    values.judge_late(JUDGE[function], seen, ONE, plain=lambda: RUN[function](observe, 3, ONE, rendezvous=True))
 
 
 @pytest.mark.law("ring.subgroups_use_their_own_ranks")
@@ -241,7 +243,7 @@ def test_broadcast_waits_for_what_it_started(observe):
     """Messages land as late as they may."""
     seen = runs.run_broadcast(observe, 3, ONE, src=0, num_chunks=4, late=True)
     structure.judge_waits(seen, ONE)
-    values.judge_broadcast(seen, ONE)
+    values.judge_late(values.judge_broadcast, seen, ONE, plain=lambda: runs.run_broadcast(observe, 3, ONE, src=0, num_chunks=4))
 
 
 @pytest.mark.law("broadcast.waits_for_what_it_started")
@@ -327,7 +329,8 @@ def test_all_to_all_waits_for_what_it_started(observe, rendezvous, late):
     rows = UNEVEN[3]
     seen = runs.run_all_to_all(observe, 3, rows, trailing=(2,), rendezvous=rendezvous, late=late)
     structure.judge_waits(seen, rows)
-    values.judge_all_to_all(seen, rows)
+    plain = functools.partial(runs.run_all_to_all, observe, 3, rows, trailing=(2,), rendezvous=True)
+    values.judge_late(values.judge_all_to_all, seen, rows, plain)
 
 
 @pytest.mark.law("all_to_all.subgroups_use_their_own_ranks")
@@ -388,7 +391,8 @@ def test_recursive_doubling_waits_for_what_it_started(observe, rendezvous, late)
     """Sends end only with their receives; messages land as late as they may."""
     seen = runs.run_all_reduce(observe, 3, ONE, rendezvous=rendezvous, late=late, **DOUBLING)
     structure.judge_waits(seen, ONE)
-    values.judge_all_reduce(seen, ONE)
+    plain = functools.partial(runs.run_all_reduce, observe, 3, ONE, rendezvous=True, **DOUBLING)
+    values.judge_late(values.judge_all_reduce, seen, ONE, plain)
 
 
 @pytest.mark.law("recursive_doubling.subgroups_use_their_own_ranks")

@@ -164,8 +164,10 @@ STATE = {"frozen": ["frozen"], "fleeting": ["cache"]}
 @pytest.mark.law("replicas.parameters_equal_rank_zero")
 @pytest.mark.parametrize(("world_size", "layout"), [(1, "plain"), (2, "transposed"), (4, "plain")])
 def test_parameters_become_those_of_rank_zero(observe, world_size, layout):
-    """Trained and frozen, of two dtypes, also transposed ones."""
-    values.judge_state(run_broadcast(observe, world_size, WEIGHTS, BUFFERS, layout=layout, **STATE), "value")
+    """Trained and frozen, of two dtypes, also transposed ones, which travel as contiguous copies."""
+    seen = run_broadcast(observe, world_size, WEIGHTS, BUFFERS, layout=layout, **STATE)
+    values.judge_state(seen, "value")
+    travel.judge_contiguity(seen, "")
 
 
 @pytest.mark.law("replicas.buffers_equal_rank_zero")
@@ -356,7 +358,8 @@ def test_parameters_of_any_layout_are_averaged(observe, layout):
     """Parameters, and so gradients, that are transposed or every second row of something."""
     seen = run_train(observe, 2, MATRICES, TWO_STEPS, bucket_bytes=CAP, layout=layout)
     values.judge_steps(seen)
-    travel.judge_contiguity(seen, WIRE_PHASE)
+    for phase in ("construct", WIRE_PHASE):
+        travel.judge_contiguity(seen, phase)
 
 
 @pytest.mark.law("overlapped.subgroups_use_their_own_ranks")

@@ -27,6 +27,9 @@ ODD_BLOCKS = Case(queries=50, keys=41, block_q=7, block_k=13)
 CAUSAL = Case(queries=64, causal=True, block_k=16)
 DECODING = Case(queries=40, keys=100, causal=True)
 FEWER_KEYS = Case(queries=100, keys=36, causal=True)
+HALF_BLIND = Case(queries=45, keys=20, causal=True, block_q=16, block_k=16)  # in one block of queries some rows see nothing and some do
+MASKED = [CAUSAL, DECODING, FEWER_KEYS, HALF_BLIND]
+MASKED_IDS = ["square", "decoding", "fewer_keys", "half_blind"]
 LARGE = Case(queries=48, values="large", block_k=16)
 GROUPED = Case(heads=6, kv_heads=2, queries=40)
 GROUPED_CAUSAL = Case(batch=2, heads=4, kv_heads=2, queries=50, causal=True)
@@ -71,9 +74,10 @@ def test_tiled_causal_is_aligned_to_the_end(observe, case):
 
 
 @pytest.mark.law("tiled.rows_without_keys_are_zero")
-def test_tiled_rows_without_keys_are_zero(observe):
-    """With more queries than keys the first rows see nothing, whole blocks of them."""
-    values.judge_rows_without_keys(cases.run_forward(observe, FEWER_KEYS, TILED), FEWER_KEYS)
+@pytest.mark.parametrize("case", [FEWER_KEYS, HALF_BLIND], ids=["whole_blocks", "half_blind"])
+def test_tiled_rows_without_keys_are_zero(observe, case):
+    """With more queries than keys the first rows see nothing: whole blocks of them, or some of a block."""
+    values.judge_rows_without_keys(cases.run_forward(observe, case, TILED), case)
 
 
 @pytest.mark.law("tiled.large_scores_stay_finite")
@@ -98,7 +102,7 @@ def test_tiled_gradients_are_exact(observe, case):
 
 
 @pytest.mark.law("tiled.gradients_respect_the_mask")
-@pytest.mark.parametrize("case", [CAUSAL, DECODING, FEWER_KEYS, ODD_BLOCKS], ids=["square", "decoding", "fewer_keys", "odd_blocks"])
+@pytest.mark.parametrize("case", [*MASKED, ODD_BLOCKS], ids=[*MASKED_IDS, "odd_blocks"])
 def test_tiled_gradients_respect_the_mask(observe, case):
     """Causal, with as many, more and fewer keys than queries, and blocks that divide nothing."""
     values.judge_backward(cases.run_backward(observe, case, TILED_BACKWARD), case)
@@ -168,9 +172,10 @@ def test_flash_causal_is_aligned_to_the_end(observe, case):
 
 
 @pytest.mark.law("forward.rows_without_keys_are_zero")
-def test_flash_rows_without_keys_are_zero(observe):
-    """With more queries than keys the first rows see nothing, whole blocks of them."""
-    values.judge_rows_without_keys(cases.run_forward(observe, FEWER_KEYS, FLASH), FEWER_KEYS)
+@pytest.mark.parametrize("case", [FEWER_KEYS, HALF_BLIND], ids=["whole_blocks", "half_blind"])
+def test_flash_rows_without_keys_are_zero(observe, case):
+    """With more queries than keys the first rows see nothing: whole blocks of them, or some of a block."""
+    values.judge_rows_without_keys(cases.run_forward(observe, case, FLASH), case)
 
 
 @pytest.mark.law("forward.large_scores_stay_finite")
@@ -237,7 +242,7 @@ def test_flash_gradients_are_exact(observe, case):
 
 
 @pytest.mark.law("backward.gradients_respect_the_mask")
-@pytest.mark.parametrize("case", [CAUSAL, DECODING, FEWER_KEYS], ids=["square", "decoding", "fewer_keys"])
+@pytest.mark.parametrize("case", MASKED, ids=MASKED_IDS)
 def test_flash_gradients_respect_the_mask(observe, case):
     """Causal, with as many, more and fewer keys than queries."""
     values.judge_backward(cases.run_backward(observe, case, FLASH_BACKWARD), case)

@@ -131,9 +131,10 @@ def test_a_subgroup_shards_among_its_own(observe):
 
 
 @pytest.mark.law("zero1.holds_at_scale")
-def test_the_sharded_optimizer_holds_at_scale(observe):
-    """One rank of 1024."""
-    memory.judge_scale(memory.run_scale(observe, "zero1", 1024))
+@pytest.mark.parametrize("num_ranks", [4, 1024])
+def test_the_sharded_optimizer_holds_at_scale(observe, num_ranks):
+    """One rank of many, and one of so few that an N-th is seen beside the whole."""
+    memory.judge_scale(memory.run_scale(observe, "zero1", num_ranks))
 
 
 # --- zero2 -----------------------------------------------------------------------------------------------------------
@@ -291,9 +292,10 @@ def test_gathers_and_reductions_are_waited_for(observe):
 
 
 @pytest.mark.law("fsdp.holds_at_scale")
-def test_fully_sharded_holds_at_scale(observe):
-    """One rank of 1024."""
-    memory.judge_scale(memory.run_scale(observe, "fsdp", 1024))
+@pytest.mark.parametrize("num_ranks", [4, 1024])
+def test_fully_sharded_holds_at_scale(observe, num_ranks):
+    """One rank of many, and one of so few that an N-th is seen beside the whole."""
+    memory.judge_scale(memory.run_scale(observe, "fsdp", num_ranks))
 
 
 # --- clip ------------------------------------------------------------------------------------------------------------

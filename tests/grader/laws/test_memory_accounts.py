@@ -64,9 +64,12 @@ def test_the_ledger_of_parameters_is_the_models(kind: str) -> None:
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
 @pytest.mark.parametrize("precision", ["fp32", "autocast", "bf16", "mixed", "mixed_fp32_gradients"])
 def test_the_ledger_of_states_is_what_a_step_leaves_alive(precision: str, optimizer: str) -> None:
-    """Exactly, field by field."""
+    """Exactly, field by field; before the step without moments, before backward without gradients, and activations only in between."""
     model = Model(**BASE)
-    assert probe.states_alive(config_of(model), precision, optimizer) == ledger.states(model, precision, optimizer)
+    step, whole = probe.states_alive(config_of(model), precision, optimizer), ledger.states(model, precision, optimizer)
+    weights, gradients, masters, _ = whole
+    assert step["after step"] == [*whole, 0] and step["after backward"] == [weights, gradients, masters, 0, 0]
+    assert step["before"] == [weights, 0, masters, 0, 0] and step["after forward"][:4] == [weights, 0, masters, 0] < step["after forward"]
 
 
 def test_the_papers_list_sums_to_the_papers_formula() -> None:

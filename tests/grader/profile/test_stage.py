@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,19 +85,18 @@ def test_the_stage_can_follow_later_from_the_run_folder(
     report = grade(course, folder, course.assignments, runs=runs)
     write_all(report, out)
     again = read(out)
-    passed = {case.id: replace(case, keys=()) for law in laws(report).values() for case in law.cases if case.outcome == "passed"}
     for name, law in laws(again).items():
-        assert law.cases == tuple(passed.get(case.id, case) for case in laws(report)[name].cases)
+        assert law.cases == laws(report)[name].cases
     later = staged(course, again, folder, two_gpus, runs)
     at_once = staged(course, report, folder, two_gpus, runs)
     assert {name: (law.verdict, law.message) for name, law in laws(later).items()} == {
         name: (law.verdict, law.message) for name, law in laws(at_once).items()
     }
     write_all(later, out)
-    assert {(case["id"], bool(case["staff"])) for case in json.loads((out / "staff.json").read_text())} == {
-        ("test_double", True),
-        ("drawn numbers", True),
-        ("test_sum[2] (gpu)", True),
+    assert {case["id"] for case in json.loads((out / "staff.json").read_text()) if case["staff"]} == {
+        "test_double",
+        "drawn numbers",
+        "test_sum[2] (gpu)",
     }
 
 

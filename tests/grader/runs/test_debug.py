@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bdb
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from grader.records import Network, Outcome, RankOutcome, Request
+from grader.course import find_root
+from grader.debug import where_it_stops
+from grader.records import Network, Outcome, RankOutcome, Request, Submission
 from grader.store import Store
+from grader.worker.debug import tell
 
 ROOT = Path(__file__).parents[3]
 KEY = "0123456789abcdef"
@@ -50,13 +54,46 @@ def debug(course: Path, *options: str, keys: str) -> subprocess.CompletedProcess
 
 
 def test_one_rank_is_in_your_hands_and_the_others_run_beside_it(course: Path) -> None:
-    """The breakpoint stops in the chosen rank, which can be looked at and goes on; the other rank takes part unasked."""
-    source = course / "starter/tiny.py"
-    source.write_text(source.read_text().replace("breakpoint()", "breakpoint() if dist.get_rank() == 1 else None"))
+    """A plain breakpoint stops in the chosen rank, which can be looked at and goes on; the other rank passes it by and takes part."""
     seen = debug(course, KEY[:6], "--rank", "1", keys="p mine\nc\n")
     assert "You are rank 1 of 2" in seen.stderr and "tensor([8., 8., 8.])" in seen.stdout
     assert "sum [15.0, 15.0, 15.0]" in seen.stdout and "every rank answered" in seen.stderr, seen.stderr
     assert "right form and values, only grading says: make grade A=tiny" in seen.stderr  # answers of another form would pass here, too
+    assert "BdbQuit" not in seen.stderr
+
+
+def test_a_run_that_another_rank_has_ended_is_told_in_a_sentence(course: Path) -> None:
+    """Not by the grader's traceback about a line that is closed: which rank fell, and where one's own stood."""
+    fails = "    if dist.get_rank() == 1: raise ValueError('mine alone')\n    dist.all"
+    (course / "starter/tiny.py").write_text(SUBMISSION.replace("    dist.all", fails))
+    seen = debug(course, KEY, keys="c\n")
+    assert "--- rank 1 raised ValueError: mine alone at tiny.py:" in seen.stderr
+    assert "The run is over: another rank has ended it" in seen.stderr and "You were at tiny.py:7." in seen.stderr
+    assert "/grader/" not in seen.stderr and "Traceback" not in seen.stderr
+
+
+def test_an_exception_of_ones_own_is_told_without_the_graders_frames(capsys: pytest.CaptureFixture[str]) -> None:
+    """Python's traceback, down to its causes, but for the grader's frames; who leaves the debugger is told so."""
+    try:
+        try:
+            find_root(Path("/nowhere"))
+        except Exception as cause:
+            raise ValueError("mine alone") from cause
+    except ValueError as raised:
+        tell(ValueError, raised, raised.__traceback__)
+    told = capsys.readouterr().err
+    assert "ValueError: mine alone" in told and "/nowhere is not inside a course" in told and "test_debug.py" in told
+    assert "/grader/course.py" not in told
+    tell(bdb.BdbQuit, bdb.BdbQuit(), None)
+    assert capsys.readouterr().err == "You have left the debugger, and the run with it.\n"
+
+
+def test_a_file_without_a_breakpoint_is_said_to_stop_nowhere(course: Path) -> None:
+    """Who has put none is told to, rather than that everything ran."""
+    submission = Submission(str(course / "starter"), "starter", {"tiny.py": ""})
+    assert "It stops at your breakpoint(), in this rank alone" in where_it_stops(submission)
+    (course / "starter/tiny.py").write_text(SUBMISSION.replace("breakpoint()", "pass"))
+    assert where_it_stops(submission).startswith("It stops nowhere: tiny.py has no breakpoint().")
 
 
 def test_an_unknown_key_or_rank_is_said_in_words(course: Path) -> None:

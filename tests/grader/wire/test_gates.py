@@ -63,6 +63,7 @@ def test_who_sends_late_or_something_else_stands_still(ranks: Ranks, function: s
     fault = outcome_of(ranks, function).fault
     assert fault is not None and fault.kind == "deadlock", fault
     assert "opens when the gradients behind it have been sent" in fault.sentence
+    assert "rank 0 stands still at the gate " in fault.sentence and "float32" not in fault.sentence
 
 
 def test_a_wait_inside_backward_shows_only_under_the_hold(ranks: Ranks) -> None:

@@ -104,7 +104,7 @@ def test_nested_brackets_are_malformed_and_no_crash() -> None:
         (lying_frame(b"{}", b"", 2**31, 0), "announces a frame of"),
         (frame(operation(0, "all_reduce", reduction="SUM"), bytes(15)), "sends 15 bytes with all_reduce(sum) float32[4], which should"),
         (frame(operation(0, "all_reduce", rank=1, reduction="SUM"), bytes(16)), "speaks as another rank"),
-        (frame(operation(0, "send", peer=7), bytes(16)), "names a member that its group of 2 doesn't have"),
+        (frame(operation(0, "send", peer=7), bytes(16)), "names member 7 of a group of 2 in send"),
         (frame(operation(0, "send", peer=1, ins=[["float32", [2**39, 2**39]]]), b""), "the wire carries"),
         (frame(operation(0, "send", peer=1, ins=[["save", [4]]]), bytes(16)), "unknown dtype (save)"),
         (frame(operation(0, "barrier", ins=[], outs=[])) * 2, "numbers its call 0 after 0"),

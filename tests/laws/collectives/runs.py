@@ -84,8 +84,10 @@ def told(seen: Any, function: str) -> Any:
     except SubmissionError as blame:
         fault = blame.fault
         marks = seen.events(rank=fault.rank, kind="mark") if fault and fault.rank >= 0 else ()
-        at = f", at {marks[-1].phase}" if marks else ""
-        message = replace(blame.message, seen=f"{function} on {seen.world_size} ranks{at}: {blame.message.seen}")
+        # Of an answer that is refused, and of a tensor that was changed on its way, the probe is past the one that is meant.
+        at = f", at {marks[-1].phase}" if marks and fault and fault.kind not in ("malformed", "changed_in_flight") else ""
+        ranks = "1 rank" if seen.world_size == 1 else f"{seen.world_size} ranks"
+        message = replace(blame.message, seen=f"{function} on {ranks}{at}: {blame.message.seen}")
         raise SubmissionError(message, fault) from None
 
 

@@ -21,6 +21,7 @@ from tests.laws.traffic import (
 )
 
 WHOLE_EACH_STEP = "Is the whole tensor sent in each step, where a chunk would do?"
+DOUBLING = "In round k everybody exchanges with rank XOR 2^k, both ways at once. Is P the largest power of two that is not above N?"
 NETWORKS = ((1.0, math.inf), (0.0, 16.0), (2.0, 48.0))  # latency in s, bytes per second: only latency, only bandwidth, both
 
 
@@ -193,7 +194,7 @@ def judge_doubling_rounds(seen: Any, tensors: Tensors) -> None:
     """log2 N rounds, two more where N is no power of two."""
     rounds = num_doubling_rounds(seen.world_size)
     for name in tensors:
-        assert_rounds(seen, name, least=rounds, most=rounds, hint="In round k everybody exchanges with rank XOR 2^k, both ways at once.")
+        assert_rounds(seen, name, least=rounds, most=rounds, hint=DOUBLING)
 
 
 def judge_doubling_volume(seen: Any, tensors: Tensors) -> None:

@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from grader.errors import LawBroken
-from grader.numerics import Hints, assert_close, assert_equal, mean_bound, sum_bound
+from grader.errors import LawBroken, SubmissionError
+from grader.numerics import Hints, assert_close, assert_equal, mean_bound, sum_bound, unit_roundoff
 from grader.records import Message
 from tests.laws.collectives.runs import Array, Rows, Tensors, as_given
 
+ROUNDINGS_OF_A_SUM = 32  # of the largest value, between two orders of adding up to sixteen numbers of its size
+WRONG_ANYWAY = "It is wrong where messages land at once, too, so the waits may be right: mend the law on the values first."
 LATE = "Here a message lands only when its receive is waited for: is every wait() made before its tensor is read?"
 
 
 def advice(seen: Any) -> str:
     """What to try when nothing better is known about a wrong value of this run."""
     return LATE if seen.request.network.late else ""
+
+
+def judge_late(judge: Callable[[Any, Any], None], seen: Any, asked: Any, plain: Callable[[], Any]) -> None:
+    """`judge` of a run in which messages land late; where it is wrong, and in the `plain` run too, the waits are not what to look at."""
+    try:
+        judge(seen, asked)
+    except LawBroken as broken:
+        if LATE in broken.message.suggestion and _is_wrong(judge, plain, asked):
+            raise LawBroken(replace(broken.message, suggestion=broken.message.suggestion.replace(LATE, WRONG_ANYWAY))) from None
+        raise
+
+
+def _is_wrong(judge: Callable[[Any, Any], None], run: Callable[[], Any], asked: Any) -> bool:
+    try:
+        judge(run(), asked)
+    except (LawBroken, SubmissionError):
+        return True
+    return False
 
 
 def circumstances(seen: Any) -> str:
@@ -31,8 +52,14 @@ def circumstances(seen: Any) -> str:
     return "".join(f", {words}" for words in said)
 
 
-def assert_reduced(got: Array, parts: Sequence[Array], op: str, *, what: str, untouched: Array | None = None, suggestion: str = "") -> None:
-    """`got` is the sum, mean or maximum of `parts`, one part for each member; floats within what their dtype can lose in N-1 additions."""
+def assert_reduced(
+    got: Array, parts: Sequence[Array], op: str, *, what: str, untouched: Array | None = None, suggestion: str = "",
+    elsewhere: dict[str, list[Array]] | None = None,
+) -> None:  # fmt: skip
+    """`got` is the sum, mean or maximum of `parts`, one part for each member; floats within what their dtype can lose in N-1 additions.
+
+    elsewhere   parts of what another place holds, by its name, for the message
+    """
     dtype, world_size = parts[0].dtype.name, len(parts)
     is_integer = dtype.startswith("int")
     wide = [part.astype(np.int64 if is_integer else np.float64) for part in parts]
@@ -40,7 +67,8 @@ def assert_reduced(got: Array, parts: Sequence[Array], op: str, *, what: str, un
     hints = Hints(
         world_size=world_size,
         untouched=untouched,
-        others={f"rank {r}'s value": part for r, part in enumerate(wide)},
+        others={f"rank {r}'s value": part for r, part in enumerate(wide)}
+        | {name: _reduced(each, op) for name, each in (elsewhere or {}).items()},
         parts={f"rank {r}'s part": part for r, part in enumerate(wide)},
         suggestion=suggestion,
     )
@@ -55,6 +83,12 @@ def assert_reduced(got: Array, parts: Sequence[Array], op: str, *, what: str, un
         assert_close(
             got, total / world_size if op == "mean" else total, allowed=bound(dtype, world_size, magnitude), what=what, hints=hints
         )
+
+
+def _reduced(parts: Sequence[Array], op: str) -> Array:
+    """The reduction in fp64."""
+    wide = np.stack([part.astype(np.float64) for part in parts])
+    return np.asarray({"sum": np.sum, "mean": np.mean, "max": np.max}[op](wide, axis=0))
 
 
 def chunk_of(flat: Array, index: int, world_size: int) -> Array:
@@ -100,7 +134,17 @@ def judge_reduce_scatter(seen: Any, tensors: Tensors) -> None:
         for place, rank in enumerate(members):
             parts = [chunk_of(part, place, len(members)) for part in flat]
             what = f"{name}: chunk {place} of the {op} on rank {rank}{circumstances(seen)}"
-            assert_reduced(seen.rank(rank)[name], parts, op, what=what, untouched=parts[place], suggestion=advice(seen))
+            assert_reduced(
+                seen.rank(rank)[name], parts, op, what=what, untouched=parts[place], suggestion=advice(seen),
+                elsewhere=_other_chunks(flat, place, len(members)),
+            )  # fmt: skip
+
+
+def _other_chunks(flat: Sequence[Array], place: int, world_size: int) -> dict[str, list[Array]]:
+    """The other chunks of the same size, by what they are."""
+    size = chunk_of(flat[0], place, world_size).shape
+    cut = {other: [chunk_of(part, other, world_size) for part in flat] for other in range(world_size) if other != place}
+    return {f"chunk {other} of the reduction": parts for other, parts in cut.items() if parts[0].shape == size}
 
 
 def judge_all_gather(seen: Any, tensors: Tensors) -> None:
@@ -180,15 +224,25 @@ def assert_same_bits(mine: Array, other: Array, *, what: str, whose: str, sugges
     if not len(differing):
         return
     at = int(differing[0])
+    is_far = _is_beyond_rounding(ours, theirs)
     raise LawBroken(
         Message(
             seen=f"{what}: {len(differing)} of {ours.size} values differ in their bits; element {at} is {float(ours[at])!r},"
             f" and {float(theirs[at])!r} on {whose}.",
             allowed="Allowed: no difference, not in the last bit.",
-            diagnosis="The ranks' tensors differ in their bits.",
-            suggestion=suggestion,
+            diagnosis="The ranks' tensors differ by more than rounding." if is_far else "The ranks' tensors differ in their bits.",
+            suggestion="Values are wrong here, and not only their last bits: mend the law on the values first." if is_far else suggestion,
         )
     )
+
+
+def _is_beyond_rounding(ours: Array, theirs: Array) -> bool:
+    """Whether they differ by more than two sums of a few numbers in their dtype may; another sign of 0 is no difference."""
+    roundoff = unit_roundoff(ours.dtype.name)
+    ours, theirs = ours.astype(np.float64), theirs.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        distance, size = np.abs(ours - theirs), np.maximum(np.abs(ours), np.abs(theirs)).max(initial=0.0)
+    return not bool(np.all(distance <= ROUNDINGS_OF_A_SUM * roundoff * size))
 
 
 def judge_large(seen: Any) -> None:

@@ -58,11 +58,12 @@ def judge_membership(seen: Any) -> None:
         for number, ((bucket, _), (_, _, is_trained)) in enumerate(zip(assigned.places, assigned.parameters, strict=True)):
             if (bucket >= 0) != is_trained:
                 kind, where = ("trained", "no bucket") if is_trained else ("frozen", f"bucket {bucket}")
+                missing = "A parameter is missing.", "Is the last bucket, which isn't full, kept?"
+                too_many = "A parameter is in a bucket that no gradient comes for.", "Skip what does not require a gradient."
                 raise broken(
                     f"{assigned.words}: number {number}, which is {kind}, is in {where}.",
                     "Expected: one bucket for each parameter that requires a gradient, none for the others.",
-                    "A parameter is missing, or one too many is there.",
-                    "Is the last bucket, which isn't full, kept?",
+                    *(missing if is_trained else too_many),
                 )
         num_different = sum(bucket >= 0 for bucket, _ in assigned.places)
         if assigned.num_named != num_different:

@@ -72,7 +72,8 @@ def judge_passage(seen: Any) -> None:
             "Backward waits for a bucket." if is_held else "A bucket has not left, or not with the right gradients, while backward runs.",
             "Start it with async_op=True, keep the work, and wait in finish_gradient_synchronization."
             if is_held
-            else "Start a bucket's all_reduce in the hook that completes it; backward is not done then.",
+            else "Start a bucket's all_reduce in the hook that completes it; backward is not done then. "
+            "Does one that is not complete yet stand before it?",
             where="\n".join(seen.fault.lines),
         )
     gate_after = {name: place for place, gate in enumerate(seen.request.gates.places) for name in gate.after}

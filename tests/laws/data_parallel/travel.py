@@ -128,15 +128,15 @@ def judge_silence(seen: Any, phase: str) -> None:
 
 
 def judge_contiguity(seen: Any, phase: str) -> None:
-    """No call of `phase` was given a tensor that isn't contiguous."""
+    """No call of `phase` ("": outside of all) was given a tensor that isn't contiguous."""
     for call in seen.events(phase=phase, kind="issue"):
         if call.facts.get("strided"):
-            where = f" ({call.at})" if call.at else ""
+            where, when = f" ({call.at})" if call.at else "", f"{phase}: " if phase else ""
             raise broken(
-                f"{phase}: rank {call.rank} hands {call.op} a {call.dtype}{list(call.shape)} that isn't contiguous{where}.",
+                f"{when}rank {call.rank} hands {call.op} a {call.dtype}{list(call.shape)} that isn't contiguous{where}.",
                 "Expected: contiguous tensors only.",
                 "A tensor that isn't contiguous goes to the network: NCCL refuses it.",
-                "Take gradient.contiguous(), and put what came back where it belongs.",
+                "Hand over tensor.contiguous(), and copy_ what came back to where it belongs.",
             )
 
 
@@ -162,7 +162,7 @@ def judge_wire_buckets(seen: Any, phase: str, trained: Tensors, bucket_bytes: in
         for dtype in sorted({dtype for dtype, _ in trained.values()}):
             sizes = [ITEMSIZE[dtype] * num_elements(shape) for kind, shape in reversed(trained.values()) if kind == dtype]
             sent = [call.num_bytes for call in calls if call.dtype == dtype]
-            words = f"{phase}: rank {rank}, {dtype}"
+            words = f"{phase}: rank {rank}, {dtype}, bucket_bytes={bucket_bytes}"
             cut = stretches(sizes, sent, words, padding_bytes=seen.world_size * ITEMSIZE[dtype])
             try:
                 assert_sizes([bucket[::-1] for bucket in reversed(cut)], bucket_bytes, words)  # filled from the first parameter on

@@ -18,6 +18,8 @@ from tests.laws.flash_attention.oracle import Array, Attention
 
 SAY_IEEE = 'Errors of three digits in float32 come of tf32, which tl.dot takes unless it is told input_precision="ieee".'
 
+ASKS = "Which line of yours decides this, and does it do so in every block, for every row and head?"
+
 
 def judge_forward(seen: Any, case: Case, names: Sequence[str] = ("o",), *, suggestion: str = "") -> None:
     """The outputs called `names` are right, o in rows without keys being 0 and lse -inf. `suggestion`: for an error of no known kind."""
@@ -32,6 +34,7 @@ def judge_forward(seen: Any, case: Case, names: Sequence[str] = ("o",), *, sugge
                 head_dim=case.head_dim,
                 factors={"log2(e)": float(np.log2(np.e))},
                 others=others,
+                question=ASKS,
                 suggestion=suggestion or _about_layout(case),
             )
             with _telling_which_rows(returned[name], exact[name], allowed, largest=oracle.weights(case.of, q, k, v).scores.max(-1)):
@@ -71,6 +74,7 @@ def judge_gradients(
                 head_dim=case.head_dim,
                 factors={"scale": case.of.scale_for(case.head_dim)},
                 others=others,
+                question=ASKS,
                 suggestion=_about_layout(case),
             )
             assert_close(returned[name], expected[name], allowed=allowed, what=f"{name} ({_about(case)})", hints=hints)
@@ -111,15 +115,20 @@ def _allowed(returned: Array, exact: Array, plain: Array, derived: Array) -> Arr
 
 @contextlib.contextmanager
 def _telling_which_rows(got: Array, exact: Array, allowed: Array, *, largest: Array) -> Iterator[None]:
-    """Add to a failure's diagnosis what the wrong rows have in common, if it is that all their scores are negative."""
+    """Add to a failure's diagnosis what the wrong rows have in common: they see no key, or all their scores are negative."""
     try:
         yield
     except LawBroken as broken:
         with np.errstate(invalid="ignore"):
             wrong = ~((np.abs(got.astype(np.float64) - exact) <= allowed) | (got == exact))
         rows = wrong.reshape(*largest.shape, -1).any(-1)
-        if (largest[rows] < 0).all() and not (largest < 0).all():
-            told = f"{broken.message.diagnosis} The wrong rows are among those whose scores are all negative.".strip()
+        told = ""
+        if np.isneginf(largest[rows]).all():
+            told = "The wrong rows are among those that see no key."
+        elif (largest[rows] < 0).all() and not (largest < 0).all():
+            told = "The wrong rows are among those whose scores are all negative."
+        if told:
+            told = f"{broken.message.diagnosis} {told}".strip()
             raise LawBroken(replace(broken.message, diagnosis=told)) from None
         raise
 
@@ -143,9 +152,36 @@ def _other_forwards(case: Case, q: Array, k: Array, v: Array) -> dict[str, dict[
         sins["attention with query head h on key head h % G"] = oracle.forward(of, q, k[:, heads], v[:, heads])
     exact = oracle.weights(of, q, k, v)
     largest = np.where(np.isfinite(exact.scores.max(-1)), exact.scores.max(-1), 0.0)
+    sins |= _without_new_scales(case, exact, oracle.repeated(v, q.shape[1]))
     sins["the logarithm in base 2, not the natural one"] = {"lse": exact.lse * np.log2(np.e)}
+    sins["the largest score plus the logarithm of the sum in base 2"] = {"lse": largest + (exact.lse - largest) * np.log2(np.e)}
     sins["the logarithm without the largest score"] = {"lse": exact.lse - largest}
     sins["the largest score alone"] = {"lse": largest}
+    return sins
+
+
+def _without_new_scales(case: Case, exact: oracle.Weights, v: Array) -> dict[str, dict[str, Array]]:
+    """What comes out where blocks of keys are added up and what was there is not multiplied by exp(old maximum - new maximum)."""
+    num_keys, block = exact.scores.shape[-1], case.block_k or 0
+    if not 0 < block < num_keys:
+        return {}
+    edges = np.arange(0, num_keys, block)
+    finite = np.where(np.isfinite(exact.scores), exact.scores, np.nan_to_num(exact.scores, neginf=-1e300))
+    of_block = np.maximum.reduceat(finite, edges, axis=-1)
+    origins = {"": np.maximum.accumulate(of_block, axis=-1), ", each with its own maximum": of_block}
+    right = np.exp(np.where(np.isfinite(exact.lse), exact.lse, 0.0))
+    sins = {}
+    for words, origin in origins.items():
+        p = np.exp(exact.scores - np.repeat(origin, np.diff([*edges, num_keys]), axis=-1))
+        total, acc = p.sum(-1), p @ v.astype(np.float64)
+        largest = finite.max(-1)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            sums = right / np.exp(largest)
+            sins[f"attention whose blocks are added up without a new scale when the maximum rises{words}"] = {
+                "o": acc / total[..., None], "lse": largest + np.log(total)}  # fmt: skip
+            sins[f"attention whose output, not its sum, lacks the new scale when the maximum rises{words}"] = {"o": acc / sums[..., None]}
+            sins[f"attention whose sum, not its output, lacks the new scale when the maximum rises{words}"] = {
+                "o": exact.o * (sums / total)[..., None], "lse": largest + np.log(total)}  # fmt: skip
     return sins
 
 
@@ -176,7 +212,8 @@ def _other_backwards(case: Case, do: Array, q: Array, k: Array, v: Array) -> dic
 
 
 def _about_layout(case: Case) -> str:
-    return "" if case.layout == "plain" else "The tensors are views here: is each one read by its own strides?"
+    about = "The tensors are views here: is each one read by its own strides? If laws on plain ones fail too, begin there."
+    return "" if case.layout == "plain" else about
 
 
 def _about(case: Case) -> str:

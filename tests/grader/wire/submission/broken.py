@@ -86,6 +86,12 @@ def left_out(rank, world_size):
         dist.all_reduce(torch.ones(2))
 
 
+def waits_elsewhere(rank, world_size):
+    work = dist.all_reduce(torch.ones(2), async_op=True) if rank == 0 else None
+    if work is not None:
+        work.wait()
+
+
 def one_call_more(rank, world_size):
     for _ in range(3 + rank):
         dist.all_reduce(torch.ones(2))
