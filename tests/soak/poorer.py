@@ -16,6 +16,7 @@ from pathlib import Path
 ORDINARY = 4711  # a user with no name and no rights
 IN_A_CONTAINER = (0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31)  # the capabilities that Docker leaves to root: CAP_CHOWN, ...
 MASKED, READ_ONLY = ("/proc/kcore", "/proc/keys", "/proc/timer_list"), ("/proc/sys", "/proc/irq", "/proc/bus")  # some of those it hides
+_NEWUSER = 0x10000000
 _NEWNS, _BIND, _REMOUNT, _RDONLY, _PRIVATE = 0x20000, 0x1000, 0x20, 1, 0x44000
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -57,6 +58,16 @@ def forbid_namespaces() -> None:
     assert seccomp.install(b"".join(struct.pack("=HBBI", *line) for line in lines))
 
 
+def make_namespaces_worthless() -> None:
+    """As AppArmor does on Ubuntu from 24.04 on: a user namespace can be made, and nothing in it that takes a capability."""
+    from grader.worker import seccomp
+
+    unshare = seccomp.CALLS["unshare"][0 if os.uname().machine == "x86_64" else 1]
+    allowed, refused = (0x06, 0, 0, 0x7FFF0000), (0x06, 0, 0, 0x00050001)
+    lines = [(0x20, 0, 0, 0), (0x15, 0, 3, unshare), (0x20, 0, 0, 16), (0x15, 1, 0, _NEWUSER), refused, allowed]
+    assert seccomp.install(b"".join(struct.pack("=HBBI", *line) for line in lines))
+
+
 def mask_proc() -> None:
     """Hide parts of /proc as containers do: whoever has a user namespace of his own may then mount no other. Needs root."""
     if os.geteuid() != 0 or _LIBC.unshare(_NEWNS) != 0:
@@ -89,6 +100,7 @@ POORER = {
     "root_where_proc_is_masked": (in_turn(mask_proc, be_roots_in_a_container), "B"),
     "ordinary_user": (be_ordinary, "A"),
     "ordinary_user_without_namespaces": (in_turn(be_ordinary, forbid_namespaces), "C"),
+    "ordinary_user_whose_namespaces_give_nothing": (in_turn(be_ordinary, make_namespaces_worthless), "C"),
     "ordinary_user_where_proc_is_masked": (in_turn(mask_proc, be_ordinary), "A"),
 }
 

@@ -1,7 +1,7 @@
 """Each level of isolation on the machine as it is, and on poorer ones: without privileges, without namespaces, with nothing at all.
 
-What this machine can't give is said by the canary's own words, and the test then looks at these. Not tried anywhere: AppArmor's rule on
-user namespaces (Ubuntu 24.04), where they are made and then give no capabilities; that is met as "no namespaces" is.
+What this machine can't give is said by the canary's own words, and the test then looks at these. AppArmor's rule on user namespaces
+(Ubuntu 24.04: they are made, and then give no capabilities) is imitated by a filter of system calls.
 """
 
 from __future__ import annotations
