@@ -25,21 +25,12 @@ from grader.observe.profile import GpuProfile
 from grader.pipeline import opened_runs
 from grader.ranks.isolation import let_ranks_in, level_in
 from grader.records import Assignment, GiB, Submission, Transport, digest
+from grader.remedies import IN_GENERAL, remedy
 from grader.report.page import Page
 
 PYTHONS = ((3, 11), (3, 13))  # the oldest and the newest that the course runs on
 PACKAGES = {"torch": ((2, 11), None), "triton": ((3, 6), (3, 9)), "numpy": ((2, 0), None)}  # at least, below
 LEAST_CORES, LEAST_DISK_BYTES = 2, 1 * GiB
-HOW_TO_GET = {
-    "A": "Namespaces need root with CAP_SYS_ADMIN, or user namespaces: user.max_user_namespaces above 0; on Ubuntu 24.04 and later "
-    "kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile with `userns,` for this Python; on old Debian "
-    "kernel.unprivileged_userns_clone=1. In a container: one with its own /proc unmasked and unshare and mount allowed (docker run "
-    "--security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined).",
-    "B": "A user for each run needs root with CAP_CHOWN, CAP_SETUID and CAP_SETGID (a container's default), in a course's folder and a run "
-    "folder that other users may go through (chmod o+x).",
-    "C": "Walls need Linux 5.13 or newer with Landlock (its name is in /sys/kernel/security/lsm; 6.12 also keeps signals out) and seccomp, "
-    "on x86_64 or aarch64; in a container, one whose own filter allows both. Until then grade only submissions that you trust.",
-}
 PROBE = """import torch.distributed as dist
 
 def total(at):
@@ -108,10 +99,10 @@ def opened_for_two(at_most: str = LEVELS[0]) -> Iterator[Observer]:
 def levels(label: str, witnessed: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
     """The level that a canary has witnessed, and of each stronger one why it is not to be had here and what would bring it."""
     reached = level_in(label)
-    yield Check("isolation", reached != LEVELS[-1], label, HOW_TO_GET["C"], is_needed=False)
+    yield Check("isolation", reached != LEVELS[-1], label, IN_GENERAL["C"], is_needed=False)
     for level in LEVELS[: LEVELS.index(reached)].removesuffix("C"):
         why = "; ".join(dict.fromkeys(each["refused"].get(level, "not tried: its user may not change users") for each in witnessed))
-        yield Check(f"level {level}", False, f"not here: {why or 'no rank was started'}", HOW_TO_GET[level], is_needed=False)
+        yield Check(f"level {level}", False, f"not here: {why or 'no rank was started'}", remedy(level, why), is_needed=False)
 
 
 def _two_ranks_on(observer: Observer, transport: Transport, name: str) -> Check:

@@ -23,6 +23,7 @@ LAYERS = {
     "seccomp": ("signal", "trace", "socket", "memfd", "segment", "mode"),
     "no capabilities": ("capabilities",),
     "limits": ("limits",),
+    "threads counted": ("threads",),  # of no level: nobody counts root's, where root has no other user to be
 }
 _PLAIN = ("Landlock", "seccomp", "no capabilities", "limits")
 NEEDED = {"A": ("namespaces", *_PLAIN), "B": ("a user of its own", *_PLAIN), "C": _PLAIN, "D": ()}

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader.policy.everywhere import PATCHED, SETTINGS, UNREADABLE
-from grader.policy.names import NewScope, Scope, canonical, names, scope_of, texts
+from grader.policy.names import NewScope, Scope, TangledError, canonical, names, scope_of, texts
 from grader.records import Assignment, Hit, Rule, Submission
 
+TANGLED = "What can't be read can't be checked. Give different things different names."
 NUM_HITS_LIMIT = 20  # of one submission: more than a student will read
 
 
@@ -38,6 +39,8 @@ def hits_in(source: str, file: str, rules: Sequence[Rule], permitted: Sequence[R
         return []
     except (RecursionError, MemoryError):  # Python can run what is nested too deeply to be read: that would hide anything
         return [Hit(UNREADABLE.id, file, 1, "expressions nested too deeply to be read", UNREADABLE.reason, "")] if rules else []
+    except TangledError:
+        return [Hit(UNREADABLE.id, file, 1, "a name that may stand for too many things", TANGLED, "")] if rules else []
     lines = source.splitlines()
     unique = {(rule.id, line, name): rule for rule, line, name in found if not _is_permitted(rule, name, permitted)}
     return [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from grader.policy.everywhere import SYNONYMS
@@ -16,7 +16,14 @@ from grader.policy.everywhere import SYNONYMS
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 NewScope = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 BUILTINS = frozenset(dir(builtins))
-DEPTH_LIMIT = 20  # of aliases of aliases
+DEPTH_LIMIT = 20  # of expressions in expressions
+ROUNDS_LIMIT = 20  # of aliases of aliases, whatever the order in which they stand
+MOST_NAMES, MOST_PARTS = 300, 6  # that a name may stand for, and of each: beyond, `x = x.a` would go on for ever
+MOST_TEXTS, MOST_LETTERS = 100, 80
+
+
+class TangledError(Exception):
+    """Some name may stand for too many things to follow them."""
 
 
 @dataclass(slots=True)
@@ -29,6 +36,8 @@ class Scope:
     assigned: dict[str, list[ast.expr]] = field(default_factory=dict)
     others: set[str] = field(default_factory=set)  # bound to something unknown
     stars: set[str] = field(default_factory=set)  # modules of `from module import *`
+    _named: dict[str, set[str]] | None = None
+    _spelt: dict[str, set[str]] | None = None
 
     def home_of(self, name: str) -> Scope | None:
         """The scope, from here outwards, that binds `name`; methods don't see the names of their class."""
@@ -42,8 +51,45 @@ class Scope:
     def binds(self, name: str) -> bool:
         return name in self.imported or name in self.assigned or name in self.others
 
+    def named(self, name: str) -> set[str]:
+        """The dotted names that `name`, which is bound here, may stand for. TangledError if they are too many."""
+        if self._named is None:
+            self._named = {bound: set(self.imported.get(bound, ())) for bound in self.imported.keys() | self.assigned.keys()}
+            if not _settle(self._named, self.assigned, lambda value: _short(names(value, self)), MOST_NAMES):
+                raise TangledError
+        return self._named.get(name, set())
+
+    def spelt(self, name: str) -> set[str]:
+        """The strings that `name`, which is bound here, may be; empty if they are too many."""
+        if self._spelt is None:
+            self._spelt = {bound: set() for bound in self.assigned}
+            _settle(self._spelt, self.assigned, lambda value: texts(value, self), MOST_TEXTS)
+        return self._spelt.get(name, set())
+
     def all_stars(self) -> set[str]:
         return self.stars | (self.outer.all_stars() if self.outer else set())
+
+
+def _settle(known: dict[str, set[str]], assigned: dict[str, list[ast.expr]], meaning: Callable[[ast.expr], set[str]], most: int) -> bool:
+    """Add to `known` what is assigned, in rounds, until nothing is new: each costs as much as the file is long, also where names go in
+    circles. False, and nothing is known of that name, where one has more than `most` meanings.
+    """
+    tangled: set[str] = set()
+    for number in range(ROUNDS_LIMIT):
+        before = sum(map(len, known.values()))
+        for name, values in reversed(assigned.items()) if number % 2 else assigned.items():  # a chain either way takes a round or two
+            for value in values if name not in tangled else ():
+                known[name] |= meaning(value)
+            if len(known[name]) > most:
+                tangled.add(name)
+                known[name].clear()
+        if before == sum(map(len, known.values())):
+            break
+    return not tangled
+
+
+def _short(found: Iterable[str]) -> set[str]:
+    return {name for name in found if name.count(".") < MOST_PARTS}
 
 
 def scope_of(node: ast.AST, outer: Scope | None = None) -> Scope:
@@ -110,7 +156,7 @@ def names(node: ast.expr, scope: Scope, depth: int = 0) -> set[str]:
         return set()
     match node:
         case ast.Name(id=name):
-            return {canonical(found) for found in _names_of_name(name, scope, depth)}
+            return {canonical(found) for found in _names_of_name(name, scope)}
         case ast.Attribute(value=base, attr=attribute):
             return {canonical(f"{found}.{attribute}") for found in names(base, scope, depth + 1)}
         case ast.Call():
@@ -126,15 +172,12 @@ def names(node: ast.expr, scope: Scope, depth: int = 0) -> set[str]:
     return set()
 
 
-def _names_of_name(name: str, scope: Scope, depth: int) -> set[str]:
+def _names_of_name(name: str, scope: Scope) -> set[str]:
     home = scope.home_of(name)
     if home is None:
         everywhere = {f"builtins.{name}"} if name in BUILTINS else {"builtins"} if name == "__builtins__" else set()
         return everywhere or {f"{module}.{name}" for module in scope.all_stars()}
-    found = set(home.imported.get(name, ()))
-    for value in home.assigned.get(name, ()):
-        found |= names(value, home, depth + 1)
-    return found
+    return home.named(name)
 
 
 def _names_of_call(node: ast.Call, scope: Scope, depth: int) -> set[str]:
@@ -148,7 +191,10 @@ def _names_of_call(node: ast.Call, scope: Scope, depth: int) -> set[str]:
         is_top = "importlib.import_module" not in called and "sys.modules.get" not in called and not _has_fromlist(node)
         return {name.partition(".")[0] if is_top else name for name in found}
     if "builtins.getattr" in called and len(node.args) > 1:
-        return {f"{base}.{text}" for base in names(first, scope, depth) for text in texts(node.args[1], scope, depth)}
+        bases, attributes = names(first, scope, depth), texts(node.args[1], scope, depth)
+        if len(bases) * len(attributes) > MOST_NAMES * MOST_TEXTS:
+            raise TangledError
+        return {f"{base}.{attribute}" for base in bases for attribute in attributes}
     if "builtins.vars" in called:
         return {f"{base}.__dict__" for base in names(first, scope, depth)}
     return {name[: -len(".__dict__.get")] + f".{text}" for name in called if name.endswith(".__dict__.get")
@@ -177,17 +223,22 @@ def texts(node: ast.expr, scope: Scope, depth: int = 0) -> set[str]:
         case ast.Constant(value=str(text)):
             return {text}
         case ast.BinOp(left=left, op=ast.Add(), right=right):
-            return {a + b for a in texts(left, scope, depth + 1) for b in texts(right, scope, depth + 1)}
+            return _joined(texts(left, scope, depth + 1), texts(right, scope, depth + 1))
         case ast.JoinedStr(values=values):
             parts = [value.value if isinstance(value, ast.FormattedValue) else value for value in values]
             joined = {""}
             for part in parts:
-                joined = {before + text for before in joined for text in texts(part, scope, depth + 1)}
+                joined = _joined(joined, texts(part, scope, depth + 1))
             return joined
         case ast.Name(id=name):
             home = scope.home_of(name)
-            values = home.assigned.get(name, []) if home else []
-            return {text for value in values for text in texts(value, home or scope, depth + 1)}
+            return home.spelt(name) if home else set()
         case ast.IfExp(body=one, orelse=other):
             return texts(one, scope, depth + 1) | texts(other, scope, depth + 1)
     return set()
+
+
+def _joined(firsts: set[str], seconds: set[str]) -> set[str]:
+    """Each of the first before each of the second; what is longer than any name that matters is left out, and too many are unknown."""
+    found = {first + second for first in firsts for second in seconds} if len(firsts) * len(seconds) <= MOST_TEXTS else set()
+    return {text for text in found if len(text) <= MOST_LETTERS}

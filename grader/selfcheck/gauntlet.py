@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -18,10 +20,13 @@ from grader.selfcheck.exploits import CLASSES, ExploitTrial, load_exploits, try_
 EXIT_ALL_HELD, EXIT_COURSE = 0, 3
 HEAD = """# Dishonest submissions
 
-Written by `make exploits TABLE=grader/design/exploits.md`, one section for each level of isolation. They are graded without the policy's
-rules, which are no wall; its column says how many it would have refused before anything ran. *Held* means: as the file's header says (no
-points; killed; nothing gained; for controls all points), and no process was left. What got through is named.
+Written by `make exploits TABLE=grader/design/exploits.md`, one section for each level of isolation and each user who grades. They are
+graded without the policy's rules, which are no wall; its column says how many it would have refused before anything ran. *Held* means:
+as the file's header says (no points; killed; nothing gained; for controls all points), and no process was left. What got through is
+named. The level is what that user's machine gave or, where it gives more, what `LEVEL=` asked for; `python -m tests.soak.poorer` makes
+poorer machines of one.
 """
+_SYS_ADMIN = 21  # the capability without which root may make no namespaces
 
 
 def run_exploits(course: Course, crew: Crew, page: Page, only: str, table: Path | None, told: Callable[[str], None]) -> int:
@@ -37,7 +42,7 @@ def run_exploits(course: Course, crew: Crew, page: Page, only: str, table: Path 
     num_held = sum(trial.is_held for trial in trials)
     page.paragraph(f"{num_held} of {len(trials)} ended as they must; {trials[0].isolation}", style="bold")
     if table is not None:
-        write_table(table, trials, {exploit.name for exploit in load_exploits(course)})
+        write_table(table, trials, {exploit.name for exploit in load_exploits(course)}, grading_user())
     return EXIT_ALL_HELD if num_held == len(trials) else EXIT_COURSE
 
 
@@ -48,23 +53,42 @@ def _sentence(trial: ExploitTrial) -> str:
     return f"{trial.exploit.name} (must: {trial.exploit.must}) {end}{left}{refused}; {trial.wall_s:.1f} s"
 
 
-def write_table(path: Path, trials: Sequence[ExploitTrial], known: Collection[str]) -> None:
-    """Put these trials among those of their level, which lie beside the page, forget what is in no file any more, and write the page."""
+def grading_user() -> str:
+    """Who grades, as far as it decides about walls: "root", "root in a container", "root without capabilities", or "an ordinary user"."""
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        return "an ordinary user"
+    status = Path("/proc/self/status")
+    held = re.search(r"^CapEff:\s*(\w+)$", status.read_text(encoding="ascii") if status.exists() else "", re.MULTILINE)
+    capabilities = int(held[1], 16) if held else -1
+    return "root without capabilities" if not capabilities else "root" if capabilities >> _SYS_ADMIN & 1 else "root in a container"
+
+
+def write_table(path: Path, trials: Sequence[ExploitTrial], known: Collection[str], user: str) -> None:
+    """Put these trials among those of their level and user, which lie beside the page, forget what is in no file any more, and write it."""
     data = path.with_suffix(".json")
     levels = json.loads(data.read_text(encoding="utf-8")) if data.exists() else {}
-    mine = levels.setdefault(level_in(trials[0].isolation), {"isolation": "", "trials": {}})
+    mine = levels.setdefault(f"{level_in(trials[0].isolation)}, {user}", {"isolation": "", "trials": {}})
     mine["isolation"] = trials[0].isolation
     mine["trials"] |= {trial.exploit.name: [trial.exploit.kind, trial.is_held, bool(trial.rules)] for trial in trials}
     for each in levels.values():
         each["trials"] = {name: each["trials"][name] for name in sorted(each["trials"]) if name in known}
     data.write_text(json.dumps(levels, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    sections = [_section(level, levels[level]) for level in sorted(levels)]
+    sections = [_overview(levels), *(_section(setting, levels[setting]) for setting in sorted(levels))]
     path.write_text("\n\n".join([HEAD.rstrip(), *sections]) + "\n", encoding="utf-8")
 
 
-def _section(level: str, seen: Mapping[str, Any]) -> str:
+def _overview(levels: Mapping[str, Mapping[str, Any]]) -> str:
+    """A row for each level and user: of each class, how many held of how many tried."""
+    lines = [f"| level | {' | '.join(CLASSES)} |", f"|---{'|---' * len(CLASSES)}|"]
+    for setting in sorted(levels):
+        held = {kind: [is_held for its, is_held, _ in levels[setting]["trials"].values() if its == kind] for kind in CLASSES}
+        lines.append(f"| {setting} | {' | '.join(f'{sum(each)} of {len(each)}' if each else '–' for each in held.values())} |")
+    return "\n".join(lines)
+
+
+def _section(setting: str, seen: Mapping[str, Any]) -> str:
     trials = seen["trials"]
-    lines = [f"## Level {level}", "", f"{seen['isolation']}. {sum(held for _, held, _ in trials.values())} of {len(trials)} held.", "",
+    lines = [f"## Level {setting}", "", f"{seen['isolation']}. {sum(held for _, held, _ in trials.values())} of {len(trials)} held.", "",
              "| class | tried | held | refused by the policy | got through |", "|---|---|---|---|---|"]  # fmt: skip
     for kind in CLASSES:
         those = {name: trial for name, trial in trials.items() if trial[0] == kind}

@@ -5,6 +5,7 @@ Also how the plan is chosen: the strongest one in which a canary lived, and saw 
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import functools
 import json
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from grader.levels import is_enough, level_of
 from grader.records import Json
-from grader.worker import kernel, landlock, namespaces, walls
+from grader.worker import kernel, landlock, limits, namespaces, walls
 from grader.worker.walls import GRADER, NONE, Plan
 
 _CHOWN, _SETGID, _SETUID, _SYS_ADMIN = 0, 6, 7, 21  # capabilities
@@ -119,7 +120,7 @@ def _denied(private: Path, judge: int, outside: dict[str, int]) -> dict[str, boo
         "trace": lambda: _called(_LIBC.ptrace(_PTRACE_SEIZE, judge, None, None)), "socket": lambda: socket.socket().close(),
         "memfd": lambda: os.close(os.memfd_create("canary")), "segment": lambda: _called(_LIBC.shmget(0, 4096, 0o1600)),
         "limits": lambda: resource.setrlimit(resource.RLIMIT_CORE, (1, resource.RLIM_INFINITY)),
-        "mode": lambda: os.chmod(private, 0o700),
+        "mode": lambda: os.chmod(private, 0o700), "threads": _start_one_too_many,
         "paths": lambda: os.stat(GRADER / "cli.py"), "processes": _see_strangers, "capabilities": _have_capabilities,
     }  # fmt: skip
     tries |= {what: functools.partial(_share, what, outside) for what in outside}
@@ -138,6 +139,18 @@ def _is_refused(attempt: Callable[[], object]) -> bool:
     except (OSError, ValueError):
         return True
     return False
+
+
+def _start_one_too_many() -> None:
+    """Start a thread where the user may have none: what the kernel counts it refuses, and root's it doesn't count."""
+    _, most = resource.getrlimit(resource.RLIMIT_NPROC)
+    if not 0 <= most <= limits.NUM_TASKS_LIMIT:
+        return
+    resource.setrlimit(resource.RLIMIT_NPROC, (0, most))
+    try:
+        _thread.start_new_thread(int, ())
+    except RuntimeError as refused:
+        raise PermissionError from refused
 
 
 def _see_strangers() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import resource
 
 from grader.records import GiB, MiB
@@ -9,6 +11,7 @@ from grader.records import GiB, MiB
 FILE_BYTES_LIMIT = 64 * MiB
 NUM_OPEN_FILES_LIMIT = 256
 MEMORY_BYTES_LIMIT = 32 * GiB  # of addresses, some of which cases only reserve; beyond what the process holds when it is forked
+NUM_TASKS_LIMIT = 1024  # processes and threads of one user beyond those that he has anyway; a rank has ten or so
 ON_GPU = 16  # times: the driver opens a device file for each context, and NCCL maps files of shared memory
 
 
@@ -34,6 +37,27 @@ def cap_memory(extra_bytes: int) -> None:
     """
     limit = data_bytes() + extra_bytes
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+
+def cap_tasks(num_before: int) -> None:
+    """Let this process's user have NUM_TASKS_LIMIT processes and threads besides `num_before`: they are numbered from one stock for all.
+
+    The kernel counts by user, within a user namespace those of that namespace, and never root's (RLIMIT_NPROC).
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    limit = num_before + NUM_TASKS_LIMIT
+    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
+
+
+def num_tasks_of(user: int) -> int:
+    """Processes and threads of that user, as far as /proc shows them."""
+    found = 0
+    for entry in os.scandir("/proc"):
+        with contextlib.suppress(OSError):  # it has just ended
+            if entry.name.isdigit() and entry.stat().st_uid == user:
+                found += len(os.listdir(f"/proc/{entry.name}/task"))
+    return found
 
 
 def data_bytes() -> int:

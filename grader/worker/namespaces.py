@@ -39,9 +39,16 @@ def enter_user() -> None:
     kernel.be_readable()  # or the files below would belong to root; nothing of a submission runs yet
     try:
         for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
-            Path(f"/proc/self/{name}").write_text(text)
+            _write(f"/proc/self/{name}", text)
     finally:
         kernel.be_unreadable()
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text)
+    except OSError as refused:  # opening says where, writing does not
+        raise OSError(refused.errno, refused.strerror, path) from None
 
 
 def leave_machine() -> None:

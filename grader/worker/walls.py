@@ -17,7 +17,7 @@ from pathlib import Path
 
 from grader.levels import GROUP, NUM_USERS
 from grader.records import Json
-from grader.worker import kernel, landlock, namespaces, seccomp
+from grader.worker import kernel, landlock, limits, namespaces, seccomp
 
 GRADER = Path(__file__).parents[1]
 SYSTEM = ("/usr", "/lib", "/lib64", "/lib32", "/bin", "/sbin", "/opt", "/proc", "/sys",
@@ -38,6 +38,7 @@ class Plan:
     level: str
     has_own_user: bool = False  # each run is a user of its own
     makes_user_namespace: bool = False  # the others are made in one: the zygote's user is not root
+    num_tasks: int = 0  # processes and threads that the ranks' user had before
 
 
 NONE = Plan("D")
@@ -97,6 +98,7 @@ def raise_around(order: Json, private: Path, plan: Plan) -> None:
     if plan.level == "A":
         namespaces.see_only(map(str, reading), map(str, writing[1:]), DEVICES, str(private))
     drop_privileges(private.stat().st_uid if plan.has_own_user else None)
+    limits.cap_tasks(plan.num_tasks)
     speaks_tcp = order["transport"] == "gloo"
     landlock.restrict(reading, writing, map(Path, DEVICES), speaks_tcp=speaks_tcp)
     if seccomp.is_known_here():

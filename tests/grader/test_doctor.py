@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import os
+import sys
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
-from grader import cli, doctor
+from grader import cli, doctor, remedies
 from grader.doctor import Check
 from grader.report.page import Page
 
@@ -51,8 +54,38 @@ def test_only_what_grading_needs_decides_the_exit_code(monkeypatch: pytest.Monke
     assert left.value.code == code
 
 
-def test_each_level_above_the_one_reached_has_its_reason_and_its_remedy() -> None:
+@pytest.mark.parametrize(
+    ("refused", "said", "advice"),
+    [
+        ("PermissionError: [Errno 1] Operation not permitted: 'unshare'", {"sys/kernel/apparmor_restrict_unprivileged_userns": "1"},
+         "profile grader {python} flags=(unconfined) { userns, }"),
+        ("OSError: [Errno 28] No space left on device: 'unshare'", {"sys/user/max_user_namespaces": "0"}, "user.max_user_namespaces=10000"),
+        ("PermissionError: [Errno 1] Operation not permitted: 'unshare'", {"sys/kernel/unprivileged_userns_clone": "0"},
+         "kernel.unprivileged_userns_clone=1"),
+        ("PermissionError: [Errno 1] Operation not permitted: 'unshare'", {"self/status": "Name: x\nSeccomp:\t2\n"}, "A filter of system"),
+        ("PermissionError: [Errno 1] Operation not permitted: '/tmp/grader-1/run/canary/proc'", {}, "Parts of this /proc are hidden"),
+        ("PermissionError: [Errno 1] Operation not permitted: '/proc/self/uid_map'", {}, "CAP_SETFCAP"),
+        ("something was not denied", {"sys/user/max_user_namespaces": "96365", "self/status": "Seccomp:\t0\n"}, remedies.IN_GENERAL["A"]),
+    ],
+)  # fmt: skip
+def test_what_keeps_namespaces_away_is_named_with_what_would_bring_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, refused: str, said: dict[str, str], advice: str
+) -> None:
+    """By the kernel's own settings and by what the canary met: one piece of advice, not all there is."""
+    for name, text in said.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"{text}\n")
+    monkeypatch.setattr(remedies, "PROC", tmp_path)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    told = remedies.remedy("A", refused)
+    assert advice.replace("{python}", os.path.realpath(sys.executable)) in told
+    assert (told == remedies.IN_GENERAL["A"]) == (advice == remedies.IN_GENERAL["A"])
+    assert remedies.remedy("B", refused) == remedies.IN_GENERAL["B"]
+
+
+def test_each_level_above_the_one_reached_has_its_reason_and_its_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """At C, A and B are named; at B, A; at A, nothing: the canary's own words first, then what would bring it."""
+    monkeypatch.setattr(remedies, "PROC", tmp_path)
     told = [{"refused": {"A": "PermissionError: unshare"}}]
     at_c = shown(*doctor.levels("isolation C: Landlock 7", told))
     assert "level A not here: PermissionError: unshare" in " ".join(at_c.split())

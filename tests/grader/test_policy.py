@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from grader.course import Course, find_root, load, select
 from grader.errors import CourseError
 from grader.observe.observer import Observer
 from grader.pipeline import grade, opened_runs, taken_in
-from grader.policy import EVERYWHERE, hits, hits_in, without_rules
+from grader.policy import EVERYWHERE, check, hits, hits_in, names, without_rules
 from grader.records import Rule, Submission
 from grader.regions import read_header
 from grader.selfcheck.overlays import load_overlay, overlay_paths
@@ -120,6 +123,62 @@ def test_nothing_hides_behind_what_is_nested_too_deeply_to_be_read(deep: str) ->
     """Python runs such an expression; a reader that gives up over it must not let all else in the file pass."""
     assert rules_hit(f"import ctypes\nx = lambda f: {deep}\n") in ([("unreadable", 1)], [("raw-memory", 1)])
     assert hits_in(f"import ctypes\nx = lambda f: {deep}\n", "rings.py", ()) == []
+
+
+STEPS_FOR_A_PART = 60  # three rounds of a fresh look at each, at most twenty when names grow
+LETTERS = st.sampled_from("abc")
+MEANINGS = st.recursive(
+    LETTERS | st.sampled_from(["'x'", "torch", "getattr"]),
+    lambda inner: (
+        st.builds("({} if c else {})".format, inner, inner)
+        | st.builds("{}.{}".format, inner, LETTERS)
+        | st.builds("{} + {}".format, inner, inner)
+        | st.builds("f'{{{}}}{{{}}}'".format, LETTERS, LETTERS)
+        | st.builds("{}({}, {})".format, inner, inner, inner)
+    ),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None)
+@given(st.lists(st.builds("{} = {}".format, LETTERS, MEANINGS), min_size=1, max_size=30))
+@example(["im = im"] * 7)
+@example(["c = torch", *["c = c.a", "c = c.b", "c = c.d", "c = c.e"] * 6])
+@example(["a = 'x' if b else 'y'", "c = " + " + ".join("a" * 40)])
+@example(["a = torch if b else builtins", "c = " + "getattr(" * 18 + "a" + ", 'x' if b else 'y')" * 18])
+def test_names_that_stand_for_each_other_take_no_more_steps_than_the_file_has_parts(lines: list[str]) -> None:
+    """Found by a fuzzer: seven lines `im = im` and the like were followed 7 ** 20 times. Counted, not timed."""
+    source = "\n".join(["import torch", *lines])
+    with pytest.MonkeyPatch.context() as patched:
+        num_steps = 0
+
+        def counted(*arguments: object) -> set[str]:
+            nonlocal num_steps
+            num_steps += 1
+            return followed(*arguments)
+
+        followed = names.names
+        patched.setattr(names, "names", counted)
+        patched.setattr(check, "names", counted)
+        hits_in(source, "rings.py", EVERYWHERE)
+    assert num_steps <= STEPS_FOR_A_PART * sum(1 for _ in ast.walk(ast.parse(source)))
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("b = a\na = b\nimport ctypes as b\na.cast", [("raw-memory", 1)]),
+        ("x = torch\nx = x.distributed\nimport torch\nx.all_reduce", [("collective", 4)]),
+        ("".join(f"a{i + 1} = a{i}\n" for i in range(30)) + "import os as a0\na30.fork()", [("processes", 32)]),
+        ("line = 'a'\nline = line + 'b'\nline = line + 'c'\nline = line + 'd'", []),
+        ("f = torch.nn\nf = f.relu\nf = f.gelu\nimport torch\nf(x)", []),
+        ("import torch as x\n" + "".join(f"x = x.a{i}\n" for i in range(301)) + "x.distributed", [("unreadable", 1)]),
+    ],
+)
+def test_names_that_stand_for_each_other_are_followed_all_the_same(source: str, found: list[tuple[str, int]]) -> None:
+    """In circles, in any order, along any chain; texts that grow are one's own affair; what can't be followed is said to be so."""
+    hit = rules_hit(source)
+    assert set(found) <= set(hit) and bool(hit) == bool(found), hit
 
 
 def test_the_course_file_may_except_names_from_a_rule() -> None:

@@ -134,9 +134,10 @@ WHOLE = [("Column", PADDED), ("Row", {"input_is_parallel": False}), ("Row", {"in
 @pytest.mark.law("linear.whole_inputs_and_outputs")
 @pytest.mark.parametrize(("layer", "options"), WHOLE)
 def test_layers_take_whole_inputs_and_give_whole_outputs(observe, layer, options):
-    """Padded outputs, whole inputs, and cut tokens on the other side; in float64."""
+    """Padded outputs, whole inputs, and cut tokens on the other side; in float64. Of a row-parallel weight each rank knows its own part."""
     kind = f"{layer}, world size 2, {', '.join(options)}"
-    layers.judge_linear(layers.run_linear(observe, 2, layer, 4, 3, options=options, dtype="float64", kind=kind))
+    knows_all = layer == "Column"
+    layers.judge_linear(layers.run_linear(observe, 2, layer, 4, 3, options=options, dtype="float64", knows_all=knows_all, kind=kind))
 
 
 @pytest.mark.law("linear.sequence_parallel_layers_are_exact")
@@ -166,8 +167,9 @@ def test_a_layer_sends_what_f_or_g_sends(observe, layer):
 # --- vocabulary ------------------------------------------------------------------------------------------------------
 @pytest.mark.law("vocabulary.embedding_equals_the_whole")
 def test_the_embedding_equals_the_whole(observe):
-    """In groups, with tokens of one dim and of three, and on one rank."""
-    layers.judge_embedding(layers.run_embedding(observe, 4, 8, tokens=(17,), groups=CROSSED, kind="two groups of two, one dim"))
+    """In groups, with tokens of one dim and of three, and on one rank; each rank knows its own rows."""
+    words = "two groups of two, one dim"
+    layers.judge_embedding(layers.run_embedding(observe, 4, 8, tokens=(17,), groups=CROSSED, knows_all=False, kind=words))
     layers.judge_embedding(layers.run_embedding(observe, 1, 5, tokens=(2, 3, 4), kind="world size 1, three dims"))
 
 

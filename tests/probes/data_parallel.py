@@ -16,22 +16,23 @@ from torch import nn
 
 # --- sharding --------------------------------------------------------------------------------------------------------
 def shards(at: Any, *, cases: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
-    """shard_indices for every rank of each case: rows of `length` samples, cut or filled up with -1. Global states differ by case."""
-    answer, is_untouched = {}, True
+    """shard_indices for every rank of each case: rows of `length` samples, cut or filled up with -1. Global states differ by case.
+
+    next: of each case, what the global generator gives afterwards.
+    """
+    answer, drawn = {}, []
     for number, case in enumerate(cases):
         num_samples, world_size, length = case["num_samples"], case["world_size"], case["length"]
         options = {name: case[name] for name in ("epoch", "seed", "shuffle", "drop_last") if name in case}
         rows = torch.full((world_size, length), -1, dtype=torch.int64)
-        torch.manual_seed(at.seed + number)
+        torch.manual_seed(int(at.inputs["seeds"][number]))
         torch.rand(number + 1)  # so that the state is more than its seed
         for rank in range(world_size):
-            before = torch.random.get_rng_state()
             read = list(map(int, at.submission.shard_indices(num_samples, rank, world_size, **options)))[:length]
-            is_untouched &= torch.equal(before, torch.random.get_rng_state())
             rows[rank, : len(read)] = torch.tensor(read, dtype=torch.int64)
         answer[f"case_{number}"] = rows
-    at.report(is_generator_untouched=is_untouched)
-    return answer
+        drawn.append(torch.rand(2, dtype=torch.float64))
+    return answer | {"next": torch.stack(drawn)}
 
 
 # --- per_parameter and flat ------------------------------------------------------------------------------------------

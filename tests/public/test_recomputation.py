@@ -151,7 +151,7 @@ def test_dropout_is_the_same_again(observe, in_between):
 
 
 @pytest.mark.law("checkpoint.generator_is_left_as_it_was")
-@pytest.mark.parametrize("in_between", ["nothing", "draw"])
+@pytest.mark.parametrize("in_between", ["nothing", "draw", "seed"])
 def test_the_generator_is_left_as_it_was(observe, in_between):
     """The next random numbers after backward are those that were next before it."""
     checkpoints.judge_generator(checkpoints.run_noisy(observe, "dropout", in_between))

@@ -136,6 +136,13 @@ def test_layers_take_whole_inputs_and_give_whole_outputs(observe):
     layers.judge_linear(layers.run_linear(observe, 3, "Row", 12, 5, options=WHOLE[1]))
 
 
+@pytest.mark.law("linear.whole_inputs_and_outputs")
+@pytest.mark.parametrize(("kind", "options"), [("Column", WHOLE[0]), ("Row", WHOLE[1])])
+def test_a_layer_uses_no_part_but_its_own(observe, kind, options):
+    """The other ranks' parts of the weight that a rank is given are numbers of no meaning."""
+    layers.judge_linear(layers.run_linear(observe, 3, kind, 6, 6, options=options, knows_all=False))
+
+
 @pytest.mark.law("linear.sequence_parallel_layers_are_exact")
 @pytest.mark.parametrize("kind", ["Column", "Row"])
 @pytest.mark.parametrize(("world_size", "transport"), SOME)
@@ -170,6 +177,12 @@ def test_the_embedding_equals_the_whole(observe, world_size, transport):
 def test_the_embedding_of_own_tokens(observe):
     """With sequence_parallel, on three ranks."""
     layers.judge_embedding(layers.run_embedding(observe, 3, 12, sequence_parallel=True))
+
+
+@pytest.mark.law("vocabulary.embedding_equals_the_whole")
+def test_the_embedding_uses_no_rows_but_its_own(observe):
+    """The other ranks' rows that a rank is given are numbers of no meaning."""
+    layers.judge_embedding(layers.run_embedding(observe, 3, 9, knows_all=False))
 
 
 @pytest.mark.law("vocabulary.uneven_vocabularies_are_padded")

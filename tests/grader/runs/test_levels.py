@@ -1,15 +1,13 @@
 """Each level of isolation on the machine as it is, and on poorer ones: without privileges, without namespaces, with nothing at all.
 
-What this machine can't give is said by the canary's own words, and the test then looks at these. Not tried anywhere: AppArmor's rule on
-user namespaces (Ubuntu 24.04), where they are made and then give no capabilities; that is met as "no namespaces" is.
+What this machine can't give is said by the canary's own words, and the test then looks at these. AppArmor's rule on user namespaces
+(Ubuntu 24.04: they are made, and then give no capabilities) is imitated by a filter of system calls.
 """
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
-import struct
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,10 +18,9 @@ from grader.levels import LAYERS, LEVELS, NEEDED, is_enough, layers_of, level_of
 from grader.ranks.zygote import Zygote
 from grader.records import Json
 from tests.grader.runs.conftest import Observe
+from tests.soak.poorer import POORER
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="walls are Linux's")
-ORDINARY = 4711  # a user with no name and no rights
-_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def seen_by(become: Callable[[], None], room: Path, at_most: str = "A") -> Json:
@@ -49,56 +46,6 @@ def seen_by(become: Callable[[], None], room: Path, at_most: str = "A") -> Json:
         answer = json.load(telling)
     os.waitpid(pid, 0)
     return answer
-
-
-def nothing() -> None:
-    """Stay who one is."""
-
-
-def give_up_capabilities() -> None:
-    """Root by name only, as in `capsh --drop=all`."""
-    for capability in range(64):
-        _LIBC.prctl(24, capability, 0, 0, 0)
-    header, none = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
-    assert _LIBC.capset(header, none) == 0
-
-
-def be_ordinary() -> None:
-    """Somebody without rights, if one may still choose."""
-    if os.geteuid() == 0:
-        os.setgroups([])
-        os.setresgid(ORDINARY, ORDINARY, ORDINARY)
-        os.setresuid(ORDINARY, ORDINARY, ORDINARY)
-
-
-def forbid_namespaces() -> None:
-    """As sysctl user.max_user_namespaces=0 does, and a container's filter: no call that would make one succeeds."""
-    from grader.worker import seccomp
-
-    unshare = seccomp.CALLS["unshare"][0 if os.uname().machine == "x86_64" else 1]
-    lines = [(0x20, 0, 0, 0), (0x15, 0, 1, unshare), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7FFF0000)]
-    assert seccomp.install(b"".join(struct.pack("=HBBI", *line) for line in lines))
-
-
-def in_turn(*steps: Callable[[], None]) -> Callable[[], None]:
-    """All of them."""
-
-    def all_of_them() -> None:
-        for step in steps:
-            step()
-
-    return all_of_them
-
-
-POORER = {
-    # name: (what is given up, the best level that can then be reached)
-    "as_it_is": (nothing, "A"),
-    "root_without_namespaces": (forbid_namespaces, "B"),
-    "root_without_capabilities": (give_up_capabilities, "A"),
-    "root_without_capabilities_or_namespaces": (in_turn(give_up_capabilities, forbid_namespaces), "C"),
-    "ordinary_user": (be_ordinary, "A"),
-    "ordinary_user_without_namespaces": (in_turn(be_ordinary, forbid_namespaces), "C"),
-}
 
 
 @pytest.mark.parametrize("name", POORER)

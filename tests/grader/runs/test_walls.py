@@ -136,14 +136,16 @@ def test_the_label_names_what_was_seen() -> None:
     """The worst of the processes counts; a layer whose canary got through is not claimed, and no level that needs it."""
     everything = {name: True for names in LAYERS.values() for name in names}
     best = {"flavour": "torch", "landlock": 7, "denied": everything}
-    assert label([best]).startswith("isolation A: namespaces, a user of its own, Landlock 7, seccomp, no capabilities, limits; loopback")
+    plain = "Landlock 7, seccomp, no capabilities, limits, threads counted"
+    assert label([best]) == f"isolation A: namespaces, a user of its own, {plain}; loopback counted"
 
     def without(*names: str) -> dict[str, object]:
         return {"flavour": "interpreter", "landlock": 7, "denied": everything | dict.fromkeys(names, False)}
 
     assert label([best, without("user")]).startswith("isolation A: namespaces, Landlock 7")
-    assert label([best, without("network")]) == "isolation B: a user of its own, Landlock 7, seccomp, no capabilities, limits"
-    assert label([without("user", "paths"), best]) == "isolation C: Landlock 7, seccomp, no capabilities, limits"
+    assert label([best, without("network")]) == f"isolation B: a user of its own, {plain}"
+    assert label([without("user", "paths"), best]) == f"isolation C: {plain}"
+    assert label([without("user", "paths", "threads")]) == "isolation C: Landlock 7, seccomp, no capabilities, limits"
     assert label([best, without("signal")]) == "isolation D: formative, not isolated; a rank could signal the judge"
     assert label([best | {"landlock": 0}]) == "isolation D: formative, not isolated; no Landlock"
     assert label([{"flavour": "torch", "landlock": 0, "denied": {}}]).endswith("a rank could do anything that its user may")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tests.laws.data_parallel.sentences import NO_DEVICE, broken
+from tests.laws.draws import draws_after
 
 Array = np.ndarray[Any, Any]
 NOBODY = -1  # stands where a rank read nothing
@@ -26,7 +27,9 @@ def run_shards(observe: Any, cases: Sequence[dict[str, Any]], **case: Any) -> An
         "shards",
         transport="none",
         host=NO_DEVICE,
-        returns={f"case_{n}": ("int64", (each["world_size"], lengths[n])) for n, each in enumerate(cases)},
+        inputs=lambda rng: {"seeds": rng.integers(0, 2**31, len(cases))},
+        returns={f"case_{n}": ("int64", (each["world_size"], lengths[n])) for n, each in enumerate(cases)}
+        | {"next": ("float64", (len(cases), 2))},
         cases=[each | {"length": length} for each, length in zip(cases, lengths, strict=True)],
         **case,
     )
@@ -145,8 +148,9 @@ def judge_one_order(seen: Any) -> None:
 
 
 def judge_generator(seen: Any) -> None:
-    """Torch's global random state was the same before and after every call."""
-    if not seen.facts(0)["is_generator_untouched"]:
+    """After the calls torch's global generator gives what it would have given without them: what follows the seed that the judge drew."""
+    seeds, drawn = seen.inputs["seeds"], seen.rank(0)["next"]
+    if not all(np.array_equal(drawn[n], draws_after(int(seed), 2, num_words=n + 1)) for n, seed in enumerate(seeds)):
         raise broken(
             "After shard_indices torch's global random state is another one.",
             "Expected: it is left alone.",

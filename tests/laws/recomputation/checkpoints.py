@@ -11,6 +11,7 @@ import numpy as np
 from grader.errors import LawBroken
 from grader.numerics import Hints, assert_close, assert_equal
 from grader.records import Message
+from tests.laws.draws import draws_after
 from tests.laws.recomputation.accumulation import ROUNDINGS, advised, rounded_in_float32
 
 Array = np.ndarray[Any, Any]
@@ -164,7 +165,12 @@ def run_noisy(observe: Any, noise: str, in_between: str, **case: Any) -> Any:
     shapes: Shapes = {"x": (B, C), "w": (C, H), "dy": (B, H)}
     numbers = dict.fromkeys(("after_plain", "after_forward", "before_backward", "after_backward"), (4,))
     returns = doubles(y_plain=(B, H), y=(B, H), dx=(B, C), dw=(C, H), **numbers)
-    return observe("noisy", transport="none", inputs=drawn(shapes), returns=returns, noise=noise, in_between=in_between, **case)
+
+    def inputs(rng: np.random.Generator) -> dict[str, Array]:
+        normal = drawn(shapes)(rng)
+        return normal | {"seed": np.asarray(rng.integers(0, 2**31))} if in_between == "seed" else normal
+
+    return observe("noisy", transport="none", inputs=inputs, returns=returns, noise=noise, in_between=in_between, **case)
 
 
 def judge_noise(seen: Any) -> None:
@@ -190,6 +196,9 @@ def judge_generator(seen: Any) -> None:
     answer, advice = seen.rank(0), "Put back the random state that was there before the recomputation."
     what = "the random numbers that come after backward"
     assert_equal(answer["after_backward"], answer["before_backward"], what=what, hints=Hints(suggestion=advice))
+    if "seed" in seen.inputs and seen.request.device != "cuda":  # there they are another generator's
+        right = draws_after(int(seen.inputs["seed"]), len(answer["after_backward"]))
+        assert_equal(answer["after_backward"], right, what=f"{what}, of the seed set before it", hints=Hints(suggestion=advice))
 
 
 def judge_autocast(observe: Any, *, forward: str, backward: str, **case: Any) -> None:

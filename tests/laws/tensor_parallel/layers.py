@@ -23,9 +23,10 @@ def padded(array: Array, n: int) -> Array:
 # --- linear ----------------------------------------------------------------------------------------------------------
 def run_linear(
     observe: Any, world_size: int, layer: str, num_in: int, num_out: int, *, rows: tuple[int, ...] = (2, 12), dtype: str = "float32",
-    has_bias: bool = True, groups: list[list[int]] | None = None, options: dict[str, bool] | None = None, **case: Any,
+    has_bias: bool = True, groups: list[list[int]] | None = None, options: dict[str, bool] | None = None, knows_all: bool = True,
+    **case: Any,
 ) -> Any:  # fmt: skip
-    """layer: Column or Row. rows: the batch dims, (B, T); each group of ranks has another batch."""
+    """layer: Column or Row. rows: the batch dims, (B, T); each group has another batch. knows_all: no rank's weight is `estranged`."""
     options = options or {}
     teams = groups or [list(range(world_size))]
     n = len(teams[0])
@@ -41,7 +42,7 @@ def run_linear(
             for place, rank in enumerate(members):
                 drawn["x"][rank] = x if is_cut_x is None else part_of(x, is_cut_x, place, n)
                 drawn["gradient"][rank] = gradient if is_cut_y is None else part_of(gradient, is_cut_y, place, n)
-        return drawn
+        return drawn if knows_all else drawn | {"weight": estranged(rng, drawn["weight"], 0 if layer == "Column" else 1, teams)}
 
     x, y = shape_of(rows, num_in, is_cut_x, n), shape_of(rows, width, is_cut_y, n)
     weight = (width // n, num_in) if layer == "Column" else (num_out, num_in // n)
@@ -52,6 +53,28 @@ def run_linear(
     returns = {name: (dtype, shape) for name, shape in shapes.items()}
     return observe("linear", world_size=world_size, inputs=inputs, returns=returns, kind_of_layer=layer, options=options,
                    has_bias=has_bias, **words, **case)  # fmt: skip
+
+
+def estranged(rng: np.random.Generator, whole: Array, axis: int, teams: list[list[int]]) -> list[Array]:
+    """For each rank, a whole tensor of which its own part is right, and the others' are numbers of no meaning.
+
+    A rank that does the work of another, with whatever was sent to look alike, then has it wrong.
+    """
+    given = {}
+    for members in teams:
+        for place, rank in enumerate(members):
+            parts = np.split(draw(rng, str(whole.dtype), whole.shape), len(members), axis)
+            parts[place] = part_of(whole, axis, place, len(members))
+            given[rank] = np.concatenate(parts, axis)
+    return [given[rank] for rank in sorted(given)]
+
+
+def weight_of(seen: Any, members: list[int], axis: int) -> Array:
+    """The whole weight; where they are estranged, of each rank the part that is its own."""
+    given = seen.inputs["weight"]
+    if not isinstance(given, list):
+        return np.asarray(given)
+    return np.concatenate([part_of(given[rank], axis, place, len(members)) for place, rank in enumerate(members)], axis)
 
 
 def cuts(layer: str, options: dict[str, bool]) -> tuple[int | None, int | None]:
@@ -84,13 +107,13 @@ def judge_linear(seen: Any) -> None:
         n = len(members)
         is_cut_x, is_cut_y = cuts(kind, options)
         x, gradient = whole_of(seen, "x", members, is_cut_x), whole_of(seen, "gradient", members, is_cut_y)
-        weight = seen.input("weight", 0).astype(np.float64)
+        of_weight = 0 if kind == "Column" else 1
+        weight = weight_of(seen, members, of_weight).astype(np.float64)
         bias = seen.input("bias", 0).astype(np.float64) if case["has_bias"] else np.zeros(len(weight))
         if options.get("pad"):
             weight, bias = padded(weight, n), padded(bias, n)
         right, sizes = (linear_values(*arrays) for arrays in ((x, weight, bias, gradient), map(np.abs, (x, weight, bias, gradient))))
         terms = {"y": x.shape[-1] + 1, "dx": len(weight), "dweight": math.prod(x.shape[:-1]), "dbias": math.prod(x.shape[:-1])}
-        of_weight = 0 if kind == "Column" else 1
         axes = {"y": is_cut_y, "dx": is_cut_x, "dweight": of_weight, "dbias": 0 if kind == "Column" else None}
         for name in terms if case["has_bias"] else [name for name in terms if name != "dbias"]:
             for place, rank in enumerate(members):
@@ -194,9 +217,9 @@ def judge_linear_volume(seen: Any) -> None:
 # --- embedding -------------------------------------------------------------------------------------------------------
 def run_embedding(
     observe: Any, world_size: int, vocab_size: int, *, tokens: tuple[int, ...] = (2, 12), hidden_size: int = 3,
-    sequence_parallel: bool = False, groups: list[list[int]] | None = None, dtype: str = "float32", **case: Any,
+    sequence_parallel: bool = False, groups: list[list[int]] | None = None, dtype: str = "float32", knows_all: bool = True, **case: Any,
 ) -> Any:  # fmt: skip
-    """An embedding in rows; every word of the vocabulary occurs if there are tokens enough."""
+    """An embedding in rows; every word of the vocabulary occurs if there are tokens enough. knows_all: no rank's weight is `estranged`."""
     teams = groups or [list(range(world_size))]
     n = len(teams[0])
     axis = 1 if sequence_parallel else None
@@ -210,7 +233,7 @@ def run_embedding(
             for place, rank in enumerate(members):
                 drawn["tokens"][rank] = words
                 drawn["gradient"][rank] = gradient if axis is None else part_of(gradient, axis, place, n)
-        return drawn
+        return drawn if knows_all else drawn | {"weight": estranged(rng, drawn["weight"], 0, teams)}
 
     part = (-(-vocab_size // n), hidden_size)
     returns = {"y": (dtype, shape_of(tokens, hidden_size, axis, n)), "weight": (dtype, part), "dweight": (dtype, part)}
@@ -223,9 +246,8 @@ def judge_embedding(seen: Any) -> None:
     axis = 1 if seen.request.parameters.get("sequence_parallel") else None
     if seen.fault and "ValueError" in seen.fault.sentence:
         raise broken(seen.fault.sentence, "Expected: any vocabulary is cut, padded by rows of zeros.", "An uneven vocabulary is refused.")
-    weight = seen.input("weight", 0)
     for members in groups_of(seen):
-        n = len(members)
+        n, weight = len(members), weight_of(seen, members, 0)
         tokens, gradient = seen.input("tokens", members[0]), whole_of(seen, "gradient", members, axis)
         d_weight, size = np.zeros(weight.shape), np.zeros(weight.shape)
         np.add.at(d_weight, tokens, gradient)
