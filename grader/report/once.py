@@ -19,5 +19,6 @@ def said_once(message: Message) -> Message:
         for line in sorted(lines, key=len, reverse=True):
             rest = rest.replace(line, "")
         if BETWEEN.fullmatch(rest):
-            return replace(message, seen=message.seen[:start].rstrip(" :;") + ":")
+            head = message.seen[:start].rstrip(" :;")
+            return replace(message, seen=f"{head}: no rank comes any further:" if head.endswith("deadlock") else f"{head}:")
     return replace(message, where="\n".join(line for line in lines if line.strip().rstrip(".") not in message.seen))

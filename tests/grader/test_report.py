@@ -202,7 +202,7 @@ def test_ranks_are_listed_once_and_one_below_the_other() -> None:
     lines = [f"rank {rank} waits in send" for rank in range(4)]
     for end in ("", " and 1 more"):
         both = said_once(Message(seen=f"deadlock: {'; '.join(lines[:3])}{end}", where="\n".join(lines)))
-        assert (both.seen, both.where) == ("deadlock:", "\n".join(lines))
+        assert (both.seen, both.where) == ("deadlock: no rank comes any further:", "\n".join(lines))
     more = said_once(Message(seen=f"deadlock: {lines[0]}; and what it means", where="\n".join(lines)))
     assert more.seen.endswith("what it means") and more.where == "\n".join(lines[1:])
     alone = said_once(Message(seen="rank 0 raised", where="rank 0 raised"))
