@@ -22,7 +22,9 @@ def said_once(message: Message) -> Message:
         for line in sorted(lines, key=len, reverse=True):
             rest = rest.replace(line, "")
         if BETWEEN.fullmatch(rest):
-            return replace(message, seen=message.seen[:start].rstrip(" :;") + ":", where=in_all)
+            head = message.seen[:start].rstrip(" :;")
+            seen = f"{head}: no rank comes any further:" if head.endswith("deadlock") else f"{head}:"
+            return replace(message, seen=seen, where=in_all)
     others = [line for line in lines if line.strip().rstrip(".") not in message.seen]
     same = [line for line in others if (found := RANK.match(line)) and found[2].rstrip(".") in message.seen]
     first = [f"likewise {', '.join(map(_rank, same))}"] if same else []

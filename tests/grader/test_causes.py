@@ -68,7 +68,7 @@ def test_ranks_are_listed_once_and_one_below_the_other() -> None:
     lines = [f"rank {rank} waits in send to rank {rank + 1}" for rank in range(4)]
     for end in ("", " and 1 more"):
         both = said_once(Message(seen=f"deadlock: {'; '.join(lines[:3])}{end}", where="\n".join(lines)))
-        assert (both.seen, both.where) == ("deadlock:", "\n".join(lines))
+        assert (both.seen, both.where) == ("deadlock: no rank comes any further:", "\n".join(lines))
     more = said_once(Message(seen=f"deadlock: {lines[0]}; and what it means", where="\n".join(lines)))
     assert more.seen.endswith("what it means") and more.where == "\n".join(lines[1:])
     alone = said_once(Message(seen="rank 0 raised", where="rank 0 raised"))
@@ -82,4 +82,4 @@ def test_what_is_said_of_several_ranks_alike_is_said_once() -> None:
     assert (alone.seen, alone.where) == ("ring on 3 ranks:", "rank 0 (likewise rank 1, rank 2) raised ValueError at x.py:3")
     assert said_once(Message(seen=f"{lines[0]}; and more", where="\n".join(lines))).where == "likewise rank 1, rank 2"
     stuck = said_once(Message(seen="deadlock: rank 0 stands; rank 1 stands", where="rank 0 stands\nrank 1 stands"))
-    assert (stuck.seen, stuck.where) == ("deadlock:", "rank 0 (likewise rank 1) stands")
+    assert (stuck.seen, stuck.where) == ("deadlock: no rank comes any further:", "rank 0 (likewise rank 1) stands")
