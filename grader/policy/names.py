@@ -80,9 +80,10 @@ def _settle(known: dict[str, set[str]], assigned: dict[str, list[ast.expr]], mea
         for name, values in reversed(assigned.items()) if number % 2 else assigned.items():  # a chain either way takes a round or two
             for value in values if name not in tangled else ():
                 known[name] |= meaning(value)
-            if len(known[name]) > most:
-                tangled.add(name)
-                known[name].clear()
+                if len(known[name]) > most:  # asked after each: one assignment may double what there is
+                    tangled.add(name)
+                    known[name].clear()
+                    break
         if before == sum(map(len, known.values())):
             break
     return not tangled

@@ -140,10 +140,10 @@ MEANINGS = st.recursive(
 )
 
 
-@settings(deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.builds("{} = {}".format, LETTERS, MEANINGS), min_size=1, max_size=30))
 @example(["im = im"] * 7)
-@example(["c = torch", *["c = c.a", "c = c.b", "c = c.d", "c = c.e"] * 6])
+@example(["c = torch", *["c = c.a", "c = c.b", "c = c.d", "c = c.e"]])
 @example(["a = 'x' if b else 'y'", "c = " + " + ".join("a" * 40)])
 @example(["a = torch if b else builtins", "c = " + "getattr(" * 18 + "a" + ", 'x' if b else 'y')" * 18])
 def test_names_that_stand_for_each_other_take_no_more_steps_than_the_file_has_parts(lines: list[str]) -> None:
