@@ -573,9 +573,9 @@ def moved(
 
 
 def taken_back(at: Any, *, way: str, defaults: dict[str, float]) -> dict[str, Tensor]:
-    """The weights after the first step of AdamW, and after the same step once more: a checkpoint from before it was loaded between."""
+    """The weights after the first step of SGD, and after the same step once more: a checkpoint from before it was loaded between."""
     checkpoints, folder = at.submission.sharded_checkpoint, shared_folder() / "checkpoint"
-    trainer = Trainer(at, Toy(at.inputs), "fsdp", torch.optim.AdamW, defaults, None, {})
+    trainer = Trainer(at, Toy(at.inputs), "fsdp", torch.optim.SGD, defaults, None, {})
     if way == "whole":
         states = [checkpoints.full_state_dict(trainer.wrapped, trainer.optimizer)]
         dist.broadcast_object_list(states, src=0)

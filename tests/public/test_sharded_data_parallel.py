@@ -347,7 +347,7 @@ def test_a_state_dict_loads_into_any_world(observe, savers, loaders):
 
 @pytest.mark.law("whole.loads_into_any_world")
 def test_a_state_dict_without_moments_takes_the_first_step_back(observe):
-    """Two ranks load what they had before their first step of AdamW, and make it again."""
+    """Two ranks load what they had before their first step with momentum, and make it again."""
     checkpoints.judge_taken_back(observe, "whole", 2)
 
 
@@ -366,7 +366,7 @@ def test_pieces_of_many_ranks_load_into_one(observe):
 
 @pytest.mark.law("pieces.loads_into_any_world")
 def test_pieces_without_moments_take_the_first_step_back(observe):
-    """Two ranks load what they had before their first step of AdamW, and make it again."""
+    """Two ranks load what they had before their first step with momentum, and make it again."""
     checkpoints.judge_taken_back(observe, "pieces", 2)
 
 

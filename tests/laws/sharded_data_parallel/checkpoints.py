@@ -197,7 +197,10 @@ def judge_moved(seen: Any) -> None:
 
 
 def judge_taken_back(observe: Any, way: str, world_size: int, **words: Any) -> None:
-    """After a checkpoint from before the first step, the first step is the first again: no moments are left of those since."""
+    """After a checkpoint from before the first step, the first step is the first again: no moments are left of those since.
+
+    With momentum, since Adam's second step with the gradient of the first is as large as the first.
+    """
 
     def inputs(rng: np.random.Generator) -> dict[str, Any]:
         given: dict[str, Any] = {f"value/{name}": draw(rng, shape) for name, shape in ODD.items()}
@@ -205,7 +208,7 @@ def judge_taken_back(observe: Any, way: str, world_size: int, **words: Any) -> N
 
     returns = {f"{kind}/{name}": ("float64", shape) for name, shape in ODD.items() for kind in ("first", "again")}
     seen = observe("taken_back", world_size=world_size, inputs=inputs, returns=returns, way=way, shares_folder=True,
-                   defaults=ADAMW_DEFAULTS, **words)  # fmt: skip
+                   defaults={"lr": 0.05, "momentum": 0.9}, **words)  # fmt: skip
     for rank in range(world_size):
         for name in ODD:
             what = f"{name} on rank {rank} after a step, a checkpoint from before it, and the same step again"

@@ -1,7 +1,7 @@
 """Leaves the optimizer its moments where the checkpoint, from before the first step, has none.
 
 law: sharded_data_parallel.whole.loads_into_any_world
-says: state
+says: checkpoint
 """
     # region solution load_full_state_dict
     for name, shard in fsdp.named_shards().items():

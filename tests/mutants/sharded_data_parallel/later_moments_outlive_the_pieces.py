@@ -1,7 +1,7 @@
 """Leaves the optimizer its moments where the checkpoint, from before the first step, has none.
 
 law: sharded_data_parallel.pieces.loads_into_any_world
-says: state
+says: checkpoint
 """
     # region solution load_sharded
     manifest = read_manifest(folder)
