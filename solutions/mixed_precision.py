@@ -53,8 +53,8 @@ def precision_of(operation: str) -> Precision:
     }  # fmt: skip
     # Long sums lose small terms, exponentials and powers leave fp16's range, and losses are both.
     wide = {
-        "softmax", "log_softmax", "logsumexp", "exp", "log", "pow", "__pow__", "rsqrt", "sum", "mean", "prod", "cumsum", "var", "std",
-        "norm", "layer_norm", "rms_norm", "group_norm", "cross_entropy", "nll_loss", "mse_loss", "binary_cross_entropy_with_logits",
+        "softmax", "log_softmax", "logsumexp", "exp", "log", "pow", "__pow__", "__rpow__", "rsqrt", "sum", "mean", "prod", "cumsum", "var",
+        "std", "norm", "layer_norm", "rms_norm", "group_norm", "cross_entropy", "nll_loss", "mse_loss", "binary_cross_entropy_with_logits",
     }  # fmt: skip
     return "narrow" if operation in narrow else "wide" if operation in wide else "as_given"
     # endregion
@@ -166,7 +166,8 @@ class MasterWeights:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a state_dict() of the same parameters: masters, moments, settings, and the parameters themselves."""
         # region solution masters_load_state_dict
-        self.optimizer.load_state_dict(state["optimizer"])
+        # A copy: the optimizer takes the moments in as they are, and its steps would then change the caller's state.
+        self.optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))
         for (parameter, master), saved in zip(self.pairs, state["masters"], strict=True):
             master.copy_(saved)  # the rounded parameters of a checkpoint don't know these bits
             parameter.copy_(master)

@@ -68,6 +68,7 @@ def load_full_state_dict(fsdp: FullyShardedDataParallel, optimizer: torch.optim.
     # region solution load_full_state_dict
     for name, shard in fsdp.named_shards().items():
         shard.data.copy_(fsdp.cut(name, state["model"][name]))
+        optimizer.state.pop(shard, None)  # moments of other weights: what was saved without any begins without any
         if name not in state["optimizer"]:
             continue
         shape = state["model"][name].shape
@@ -144,6 +145,7 @@ def load_sharded(folder: Path, fsdp: FullyShardedDataParallel, optimizer: torch.
             if is_cut(value, parts[0]):
                 value = fsdp.cut(name, torch.cat([state[key].reshape(-1) for state in states])).to(shard.device)
             mine[key] = value.clone() if isinstance(value, Tensor) else value
+        optimizer.state.pop(shard, None)  # moments of other weights: what was saved without any begins without any
         if mine:
             optimizer.state[shard] = mine
     # endregion

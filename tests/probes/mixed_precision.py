@@ -46,6 +46,7 @@ OPERATIONS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
     "log": lambda a, b, v: torch.log(a.abs()),
     "pow": lambda a, b, v: a.pow(3),
     "power_sign": lambda a, b, v: a**2,
+    "power_of_a_number": lambda a, b, v: 2.0**a,
     "rsqrt": lambda a, b, v: a.abs().rsqrt(),
     "sum": lambda a, b, v: a.sum(),
     "mean": lambda a, b, v: a.mean(),
@@ -111,10 +112,13 @@ def untouched(at: Any, *, policy: str) -> None:
     at.report(dtypes=dtypes)
 
 
-def product_gradients(at: Any, *, policy: str) -> dict[str, Tensor]:
-    """x w under the policy and outside backward, with float32 x and w: the gradients as they come."""
+def product_gradients(at: Any, *, policy: str, evaluates_first: bool) -> dict[str, Tensor]:
+    """x w under the policy and outside backward, with float32 x and w: the gradients as they come. Before it perhaps one without graph."""
     x, w = (at.inputs[name].requires_grad_() for name in ("x", "w"))
     with at.submission.CastPolicy(getattr(torch, policy)):
+        if evaluates_first:
+            with torch.no_grad():
+                F.linear(x, w)
         y = F.linear(x, w)
     y.backward(at.inputs["dy"].to(y.dtype))
     return {"dx": gradient(x, "x"), "dw": gradient(w, "w")}
@@ -307,7 +311,10 @@ def scheduled(at: Any, *, dtype: str, rates: list[list[float]]) -> dict[str, Ten
 
 
 def resumed(at: Any, *, dtype: str, optimizer: str, num_steps: int, save_at: int) -> dict[str, Tensor]:
-    """Parameters and masters after all steps: in one go, and with a save, a reload over parameters that are zeros, and the rest."""
+    """Parameters and masters after all steps: in one go, and with a save, a reload over parameters that are zeros, and the rest.
+
+    "once_more" is that from the same state dict a second time.
+    """
 
     def go(wrapper: Any, weights: list[nn.Parameter], start: int, stop: int) -> None:
         for step in range(start, stop):
@@ -330,11 +337,15 @@ def resumed(at: Any, *, dtype: str, optimizer: str, num_steps: int, save_at: int
     file.seek(0)
     others = [nn.Parameter(torch.zeros_like(weight)) for weight in checkpoint]
     again = at.submission.MasterWeights(OPTIMIZERS[optimizer], others)
-    again.load_state_dict(torch.load(file, weights_only=False))
+    kept = torch.load(file, weights_only=False)
+    again.load_state_dict(kept)
     loaded = torch.stack([other.detach().double() for other in others])
     go(again, others, save_at, num_steps)
-    return {"in_one_go": everything(wrapper, weights), "resumed": everything(again, others), "loaded": loaded,
-            "checkpoint": torch.stack([weight.double() for weight in checkpoint])}  # fmt: skip
+    ends = {"in_one_go": everything(wrapper, weights), "resumed": everything(again, others)}
+    again.load_state_dict(kept)  # back to where it was: what was loaded must not have changed with the steps since
+    go(again, others, save_at, num_steps)
+    return ends | {"once_more": everything(again, others), "loaded": loaded,
+                   "checkpoint": torch.stack([weight.double() for weight in checkpoint])}  # fmt: skip
 
 
 def held_between_steps(at: Any, *, dtype: str, size: int) -> None:
@@ -378,26 +389,36 @@ def scaled(at: Any, *, scale: float) -> dict[str, Tensor]:
 
 
 def unscaled(at: Any, *, scale: float, how: str) -> dict[str, Tensor]:
-    """The gradients that the optimizer steps with: unscaled by step alone, or by unscale_ before; "twice" is what a second one does."""
+    """The gradients that the optimizer steps with: unscaled by step alone, or by unscale_ before.
+
+    "twice" is what a second unscale_ does, and "after" what one after step does.
+    """
     x, y = (nn.Parameter(at.inputs[name]) for name in ("x", "y"))
     scaler, optimizer = at.submission.DynamicLossScaler(init_scale=scale), Stepper(x, y)
     seen = []
     for _ in range(2):
         x.grad = y.grad = None
         scaler.scale((x * at.inputs["g"]).sum() + (y * at.inputs["g"]).sum()).backward()
-        if how != "step":
+        if how in ("unscale", "twice"):
             scaler.unscale_(optimizer)
         if how == "twice":
-            try:
-                scaler.unscale_(optimizer)
-                at.report(second="nothing")
-            except Exception as raised:
-                at.report(second=type(raised).__name__)
+            at.report(second=raised_by(scaler.unscale_, optimizer))
         scaler.step(optimizer)
+        if how == "after":
+            at.report(second=raised_by(scaler.unscale_, optimizer))
         scaler.update()
         seen.append(torch.stack(optimizer.gradients).double())
     at.report(num_steps=optimizer.num_steps)
     return {"gradients": torch.stack(seen)}
+
+
+def raised_by(call: Callable[..., Any], *args: Any) -> str:
+    """The class of what call(*args) raises, or "nothing"."""
+    try:
+        call(*args)
+    except Exception as raised:
+        return type(raised).__name__
+    return "nothing"
 
 
 def overflown(at: Any, *, where: int, what: str, masters: bool, unscale_first: bool) -> dict[str, Tensor]:
@@ -449,8 +470,11 @@ def trajectory(at: Any, *, settings: dict[str, Any], resume_at: int, calls_unsca
     optimizer, scales, stepped = Stepper(weight), [float(scaler.get_scale())], []
     for index, bad in enumerate(at.inputs["pattern"].tolist()):
         if index == resume_at:
-            file = io.BytesIO()
-            torch.save(scaler.state_dict(), file)
+            state, file = scaler.state_dict(), io.BytesIO()
+            weight.grad = torch.full((3,), float("inf"))
+            scaler.step(optimizer)
+            scaler.update()  # what was saved must not change with this
+            torch.save(state, file)
             file.seek(0)
             scaler = make(init_scale=3.0, growth_factor=5.0, backoff_factor=0.1, growth_interval=1)
             scaler.load_state_dict(torch.load(file, weights_only=False))

@@ -585,6 +585,25 @@ def moved(
     return answer | {f"after/{name}": value for name, value in loader.weights().items()}
 
 
+def taken_back(at: Any, *, way: str, defaults: dict[str, float]) -> dict[str, Tensor]:
+    """The weights after the first step of SGD, and after the same step once more: a checkpoint from before it was loaded between."""
+    checkpoints, folder = at.submission.sharded_checkpoint, shared_folder() / "checkpoint"
+    trainer = Trainer(at, Toy(at.inputs), "fsdp", torch.optim.SGD, defaults, None, {})
+    if way == "whole":
+        states = [checkpoints.full_state_dict(trainer.wrapped, trainer.optimizer)]
+        dist.broadcast_object_list(states, src=0)
+    else:
+        checkpoints.save_sharded(folder, trainer.wrapped, trainer.optimizer, barrier=dist.barrier)
+    trainer.take(0, {})
+    answer = {f"first/{name}": value for name, value in trainer.weights().items()}
+    if way == "whole":
+        checkpoints.load_full_state_dict(trainer.wrapped, trainer.optimizer, states[0])
+    else:
+        checkpoints.load_sharded(folder, trainer.wrapped, trainer.optimizer)
+    trainer.take(0, {})
+    return answer | {f"again/{name}": value for name, value in trainer.weights().items()}
+
+
 def blank_trainer(at: Any, group: Any, defaults: dict[str, float]) -> Trainer:
     """A sharded Toy of zeros with AdamW."""
     blank = {name: torch.zeros_like(value) if name.startswith("value/") else value for name, value in at.inputs.items()}

@@ -56,9 +56,10 @@ def test_other_operations_run_as_given(observe, given):
 
 @pytest.mark.law("casting.gradients_come_back_in_fp32")
 @both
-def test_gradients_come_back_in_fp32(observe, dtype):
-    """Of a product's two float32 factors."""
-    casts.judge_product_gradients(observe, dtype)
+@pytest.mark.parametrize("evaluates_first", [False, True], ids=["alone", "after_no_grad"])
+def test_gradients_come_back_in_fp32(observe, dtype, evaluates_first):
+    """Of a product's two float32 factors, also where the same product was made under no_grad before."""
+    casts.judge_product_gradients(observe, dtype, evaluates_first=evaluates_first)
 
 
 @pytest.mark.law("casting.model_is_as_exact_as_autocast")
@@ -130,9 +131,9 @@ def test_loss_and_gradients_are_scaled(observe):
 
 
 @pytest.mark.law("scaler.unscales_once")
-@pytest.mark.parametrize("how", ["step", "unscale", "twice"])
+@pytest.mark.parametrize("how", ["step", "unscale", "twice", "after"])
 def test_gradients_are_unscaled_once(observe, how):
-    """By step alone, by unscale_ before it, and with a second unscale_, which is refused."""
+    """By step alone, by unscale_ before it, and with a second unscale_, before step or after it, which is refused."""
     scaling.judge_unscaled(observe, scale=256.0, how=how)
 
 

@@ -28,7 +28,7 @@ def test_uneven_tokens_weigh_as_they_count(observe, loss):
 
 
 @pytest.mark.law("accumulate.micro_batches_without_tokens_add_nothing")
-@pytest.mark.parametrize("counts", [[[5], [0, 0], [2]], [[0], [0, 0]]], ids=["one", "all"])
+@pytest.mark.parametrize("counts", [[[5], [0, 0], [2]], [[0], [0, 0]], [[0, 0]]], ids=["one", "all", "the_only_one"])
 @pytest.mark.parametrize("loss", ["cross_entropy", "squared"])
 def test_micro_batches_without_tokens_add_nothing(observe, counts, loss):
     """One micro-batch of padding among others, and nothing but padding; of one loss there the gradients are NaN too."""

@@ -347,6 +347,12 @@ def test_a_state_dict_loads_into_any_world(observe, savers, loaders):
     checkpoints.judge_moved(checkpoints.run_moved(observe, "whole", savers=savers, loaders=loaders))
 
 
+@pytest.mark.law("whole.loads_into_any_world")
+def test_a_state_dict_without_moments_takes_the_first_step_back(observe):
+    """Two ranks load what they had before their first step with momentum, and make it again."""
+    checkpoints.judge_taken_back(observe, "whole", 2)
+
+
 # --- pieces ----------------------------------------------------------------------------------------------------------
 @pytest.mark.law("pieces.loads_into_any_world")
 def test_pieces_load_into_any_world(observe):
@@ -358,6 +364,12 @@ def test_pieces_load_into_any_world(observe):
 def test_pieces_of_many_ranks_load_into_one(observe):
     """Twelve ranks save, and one loads."""
     checkpoints.judge_many_savers(checkpoints.run_many_savers(observe, 12))
+
+
+@pytest.mark.law("pieces.loads_into_any_world")
+def test_pieces_without_moments_take_the_first_step_back(observe):
+    """Two ranks load what they had before their first step with momentum, and make it again."""
+    checkpoints.judge_taken_back(observe, "pieces", 2)
 
 
 @pytest.mark.law("pieces.earlier_one_stands")

@@ -51,6 +51,7 @@ WIDE: dict[str, Callable[[Array, Array, Array], Array | float]] = {
     "log": lambda a, b, v: np.log(np.abs(a)),
     "pow": lambda a, b, v: a**3,
     "power_sign": lambda a, b, v: a**2,
+    "power_of_a_number": lambda a, b, v: 2.0**a,
     "rsqrt": lambda a, b, v: 1 / np.sqrt(np.abs(a)),
     "sum": lambda a, b, v: a.sum(),
     "mean": lambda a, b, v: a.mean(),
@@ -139,7 +140,7 @@ def judge_untouched(observe: Any, policy: str, **case: Any) -> None:
             )
 
 
-def judge_product_gradients(observe: Any, policy: str, **case: Any) -> None:
+def judge_product_gradients(observe: Any, policy: str, *, evaluates_first: bool = False, **case: Any) -> None:
     """float32 gradients of a narrow product: each the product of the rounded factors, rounded once."""
     shapes = {"x": (6, 8), "w": (5, 8), "dy": (6, 5)}
     returns = {"dx": ("float32", (6, 8)), "dw": ("float32", (5, 8))}
@@ -149,6 +150,7 @@ def judge_product_gradients(observe: Any, policy: str, **case: Any) -> None:
         inputs=lambda rng: {n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()},
         returns=returns,
         policy=policy,
+        evaluates_first=evaluates_first,
         **case,
     )
     x, w, dy = (as_format(seen.inputs[name].astype(np.float64), policy) for name in ("x", "w", "dy"))

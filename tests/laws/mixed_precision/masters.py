@@ -198,6 +198,7 @@ def judge_resumed(observe: Any, *, dtype: str, optimizer: str, num_steps: int, s
     returns = {
         "in_one_go": ("float64", shape),
         "resumed": ("float64", shape),
+        "once_more": ("float64", shape),
         "loaded": ("float64", shape := (NUM_PARAMETERS, SIZE)),
         "checkpoint": ("float64", shape),
     }
@@ -216,6 +217,9 @@ def judge_resumed(observe: Any, *, dtype: str, optimizer: str, num_steps: int, s
     )
     what = f"parameters and masters, loaded and resumed after step {save_at} of {num_steps} with {optimizer}"
     assert_equal(answer["resumed"], answer["in_one_go"], what=what, hints=Hints(suggestion=advice))
+    advice = "An optimizer takes moments in as they are, and its steps change them in the caller's state dict: give it a copy."
+    what = "parameters and masters, gone back to the same state dict a second time"
+    assert_equal(answer["once_more"], answer["in_one_go"], what=what, hints=Hints(suggestion=advice))
 
 
 def judge_held(observe: Any, dtype: str, **case: Any) -> None:

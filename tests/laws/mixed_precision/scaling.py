@@ -88,7 +88,7 @@ def suspicion(got: Array, right: Array, pattern: Sequence[int], at: int, resume_
     if at == 0:
         return "The scale is another one from the start."
     if 0 <= resume_at < at and np.all(np.abs(got[: resume_at + 1] - right[: resume_at + 1]) <= 1e-6 * right[: resume_at + 1]):
-        return "It is right until the state is loaded: something is not saved, the settings or the count of good steps."
+        return "It is right until the state is loaded: something is not saved (settings, the count of good steps), or goes on changing."
     if overflow:
         return "The scale is not lowered after an overflow." if got[at] >= before else "The scale is lowered by another factor."
     if right[at] > right[at - 1]:
@@ -131,7 +131,8 @@ def judge_unscaled(observe: Any, *, scale: float, how: str, **case: Any) -> None
         **case,
     )
     g = np.broadcast_to(seen.inputs["g"].astype(np.float64), (2, 2, 9))
-    told = {"step": "step alone unscales", "unscale": "unscale_ was called before step", "twice": "unscale_ was called twice"}[how]
+    ways = {"step": "step alone unscales", "unscale": "unscale_ was called before step", "twice": "unscale_ was called twice"}
+    told = (ways | {"after": "step unscales, and unscale_ was called after it"})[how]
     hints = Hints(factors={"the scale": scale}, suggestion="Remember within a step that it was done, and forget it in update.")
     what = f"the gradients that the optimizer steps with, where {told}"
     assert_close(seen.rank(0)["gradients"], g, allowed=1e-6 * (1 + np.abs(g)), what=what, hints=hints)

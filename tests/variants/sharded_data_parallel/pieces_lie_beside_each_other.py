@@ -39,6 +39,7 @@
             if isinstance(value, Tensor) and value.dim():
                 value = fsdp.cut(name, torch.cat([row["state"][key] for row in rows])).to(shard.device)
             state[key] = value
+        optimizer.state.pop(shard, None)
         if state:
             optimizer.state[shard] = state
     # endregion
