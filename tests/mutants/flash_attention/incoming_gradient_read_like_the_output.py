@@ -68,6 +68,8 @@ says: do
     dv_desc.store([b, g, first_k, 0], dv.to(v.dtype).reshape(1, 1, BLOCK_K, BLOCK_D))
 # endregion
 # region solution flash_attention_backward
+    from dataclasses import replace
+
     B, H, T, D = q_BHTD.shape
     G, S = k_BGSD.shape[1], k_BGSD.shape[2]
     scale = D**-0.5 if scale is None else scale
