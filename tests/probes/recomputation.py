@@ -169,6 +169,9 @@ def several_outputs(at: Any, *, used: list[int]) -> dict[str, Tensor]:
     outputs = at.submission.checkpoint(function, x, w)
     if not isinstance(outputs, tuple):
         raise TypeError(f"the function returned a tuple of 4 tensors, the checkpoint {type(outputs).__name__}")
+    alone = at.submission.checkpoint(lambda x: (torch.sin(x),), x)
+    if not isinstance(alone, tuple):
+        raise TypeError(f"the function returned a tuple of 1 tensor, the checkpoint {type(alone).__name__}")
     num_in_forward = num_calls
     sum((outputs[index] * at.inputs[f"dy{index}"]).sum() for index in used).backward()
     at.report(calls=[num_in_forward, num_calls])
@@ -348,10 +351,11 @@ class Tally(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def kept(at: Any, *, way: str, save: list[str] | None = None, tokens: bool = False) -> None:
+def kept(at: Any, *, way: str, save: list[str] | None = None, tokens: bool = False, constants: bool = False) -> None:
     """Bytes saved between forward and backward, those of them that aren't arguments' or parameters', and what is still alive when.
 
     The function is the mixture of x and w; with `tokens` a row of a table, whose only argument is integers.
+    With `constants` x and w require no grad, and the function's own v does.
     """
     inside: list[weakref.ref[Tensor]] = []
     names = ("table", "v") if tokens else ("x", "w", "v")
@@ -359,6 +363,7 @@ def kept(at: Any, *, way: str, save: list[str] | None = None, tokens: bool = Fal
     function = looked_up(*leaves, inside) if tokens else mixture(leaves[2], inside)
     # The first argument is made for this call: whoever needs it longer than the caller does is the one who keeps it.
     arguments = [at.inputs["rows"].clone()] if tokens else [leaves[0] * 1.0, leaves[1]]
+    arguments = [each.detach() for each in arguments] if constants else arguments
     own = {tensor.untyped_storage()._cdata for tensor in (*arguments, *leaves)}
     first, ledger = StorageWeakRef(arguments[0].untyped_storage()), Ledger()
     with ledger.open():

@@ -107,6 +107,12 @@ def test_checkpoint_keeps_token_numbers_only(observe):
 
 
 @pytest.mark.law("checkpoint.keeps_inputs_only")
+def test_checkpoint_keeps_constants_only(observe):
+    """Where the arguments are floats that require no grad: their memory, nothing of the inside."""
+    keeping.judge_kept(observe, "checkpoint", constants=True)
+
+
+@pytest.mark.law("checkpoint.keeps_inputs_only")
 def test_a_changed_input_is_an_error(observe):
     """What save_for_backward keeps may not be changed in place."""
     checkpoints.judge_overwritten(observe)

@@ -20,7 +20,8 @@ OTHER_OPERATIONS = {"tanh.default": B * H, "max.dim": 2 * B, "sin.default": B}
 def judge_kept(observe: Any, way: str, save: Sequence[str] | None = None, *, tokens: bool = False, **case: Any) -> None:
     """Between forward and backward: the arguments' own memory, the outputs of what `save` names, and nothing else; afterwards nothing.
 
-    With `tokens` the only argument is integers, and what learns are the function's own parameters.
+    With `tokens` the only argument is integers, and what learns are the function's own parameters. (`constants` in the case:
+    the arguments are floats that require no grad.)
     """
 
     def inputs(rng: np.random.Generator) -> dict[str, Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import ml_dtypes
@@ -196,24 +197,19 @@ def judge_moved(seen: Any) -> None:
             assert_close(seen.rank(rank)[f"after/{name}"], after[name], allowed=allowed, what=what, hints=hints)
 
 
-def judge_taken_back(observe: Any, way: str, world_size: int, **words: Any) -> None:
-    """After a checkpoint from before the first step, the first step is the first again: no moments are left of those since.
-
-    With momentum, since Adam's second step with the gradient of the first is as large as the first.
-    """
+def judge_taken_back(observe: Any, way: str, num_ranks: int) -> None:
+    """After a checkpoint from before it the first step is the first again. With momentum: Adam's second one would be as large."""
 
     def inputs(rng: np.random.Generator) -> dict[str, Any]:
         given: dict[str, Any] = {f"value/{name}": draw(rng, shape) for name, shape in ODD.items()}
-        return given | {f"factor/0/0/{name}": [draw(rng, shape) for _ in range(world_size)] for name, shape in ODD.items()}
+        return given | {f"factor/0/0/{name}": [draw(rng, shape) for _ in range(num_ranks)] for name, shape in ODD.items()}
 
     returns = {f"{kind}/{name}": ("float64", shape) for name, shape in ODD.items() for kind in ("first", "again")}
-    seen = observe("taken_back", world_size=world_size, inputs=inputs, returns=returns, way=way, shares_folder=True,
-                   defaults={"lr": 0.05, "momentum": 0.9}, **words)  # fmt: skip
-    for rank in range(world_size):
-        for name in ODD:
-            what = f"{name} on rank {rank} after a step, a checkpoint from before it, and the same step again"
-            advice = "A parameter that was saved without optimizer state has none after loading, either: forget what is there."
-            assert_equal(seen.rank(rank)[f"again/{name}"], seen.rank(rank)[f"first/{name}"], what=what, hints=Hints(suggestion=advice))
+    case = {"way": way, "shares_folder": True, "defaults": SGD["defaults"]}
+    seen = observe("taken_back", world_size=num_ranks, inputs=inputs, returns=returns, **case)
+    for rank, name in itertools.product(range(num_ranks), ODD):
+        what = f"{name} on rank {rank} after a step, a checkpoint from before it, and the same step again"
+        assert_equal(seen.rank(rank)[f"again/{name}"], seen.rank(rank)[f"first/{name}"], what=what)
 
 
 def run_many_savers(observe: Any, num_savers: int, **words: Any) -> Any:
