@@ -527,21 +527,25 @@ class GradientsSeen(torch.optim.SGD):
 def clipped(at: Any, *, max_norm: float, scale: float | None, masters: bool) -> dict[str, Tensor]:
     """One step of a linear model in float32 or with bf16 masters: the gradient that the optimizer was given, the report."""
     dtype = torch.bfloat16 if masters else torch.float32
-    weight = nn.Parameter(at.inputs["w"].to(dtype))
+    # Two groups: the norm is that of all parameters.
+    upper, lower = (nn.Parameter(part.contiguous()) for part in at.inputs["w"].to(dtype).split([3, 2]))
+    groups = [{"params": [upper]}, {"params": [lower]}]
     made: list[GradientsSeen] = []
 
     def make(groups: Any) -> GradientsSeen:
         made.append(GradientsSeen(groups, lr=0.1))
         return made[0]
 
-    optimizer = at.submission.MasterWeights(make, [weight]) if masters else make([weight])
+    optimizer = at.submission.MasterWeights(make, groups) if masters else make(groups)
     scaler = None if scale is None else at.submission.DynamicLossScaler(init_scale=scale)
-    report = at.submission.train_step(
-        lambda x: x @ weight.float(), optimizer, at.inputs["x"], at.inputs["y"], squared, scaler=scaler, max_norm=max_norm
-    )
-    at.report(stepped=bool(report.stepped), gradient_left=weight.grad is not None)
+
+    def predict(x: Tensor) -> Tensor:
+        return x @ torch.cat([upper, lower]).float()
+
+    report = at.submission.train_step(predict, optimizer, at.inputs["x"], at.inputs["y"], squared, scaler=scaler, max_norm=max_norm)
+    at.report(stepped=bool(report.stepped), gradient_left=any(weight.grad is not None for weight in (upper, lower)))
     figures = torch.tensor([report.loss, report.gradient_norm], dtype=torch.float64)
-    return {"given": made[0].given[0], "figures": figures, "w": weight.detach().double()}
+    return {"given": torch.cat(made[0].given), "figures": figures, "w": torch.cat([upper, lower]).detach().double()}
 
 
 def step_gradients(at: Any, *, policy: str, scale: float | None) -> dict[str, Tensor]:

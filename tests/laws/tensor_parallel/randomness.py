@@ -13,6 +13,7 @@ from tests.laws.tensor_parallel.functions import Array
 from tests.laws.tensor_parallel.models import stream_shape
 
 SEEDS = [0, 1, 2, 7, 1000]
+DROPPED = 0.5  # a power of two: 1 / (1 - p) rounds nothing
 
 
 def run_streams(
@@ -76,7 +77,7 @@ def run_dropped(
     observe: Any, world_size: int, config: dict[str, Any], *, num_tokens: int = 12, sequence_parallel: bool, seed: int = 0, **case: Any
 ) -> Any:  # fmt: skip
     """What embed and a block drop."""
-    config = config | {"dropout": 0.5}
+    config = config | {"dropout": DROPPED}
     shape = stream_shape(config, 1, num_tokens, world_size if sequence_parallel else 1)
     returns = dict.fromkeys(("first embed", "first block", "second embed", "second block", "evaluated"), ("float32", shape))
     return observe("dropped", world_size=world_size, returns=returns, config=config, num_tokens=num_tokens,
@@ -102,6 +103,12 @@ def judge_dropped(seen: Any) -> None:
         if not np.all(got["evaluated"]):
             raise broken(f"rank {rank} drops numbers when evaluating.", "Expected: none after gpt.eval().", "Evaluation drops.",
                          "Look at self.training.")  # fmt: skip
+        kept = got["first embed"] != 0
+        if not np.array_equal(got["first embed"][kept], got["evaluated"][kept] / (1 - DROPPED)):
+            raise broken(f"rank {rank}: what training keeps is not 1 / (1 - p) times what evaluating gives.",
+                         f"Expected: {1 / (1 - DROPPED):g} times, with p = {DROPPED:g}; evaluating returns x as it is.",
+                         "Training or evaluating scales what it should not.",
+                         "The scale that makes up for what is dropped belongs to training only.")  # fmt: skip
     for name in ("first embed", "first block", "second embed"):
         for (one, a), (other, b) in itertools.combinations(enumerate(got[name] == 0 for got in given), 2):
             if is_cut and np.array_equal(a, b):
