@@ -171,13 +171,19 @@ def fsdp_of(at: Any, module: nn.Module, group: Any, how: dict[str, Any]) -> Any:
 
 
 class Layer(nn.Module):
-    """Adds Σ p²·factor/2 over its parameters to a flow. `seen`: its whole weights, by name, whenever it runs."""
+    """Adds Σ p²·factor/2 over its parameters to a flow. `seen`: its whole weights, by name, whenever it runs.
+
+    Frozen weights come first, so that backward needs them, for the gradient of what came in, when the trained ones are through.
+    """
 
     def __init__(self, prefix: str, seen: dict[str, Tensor]) -> None:
         super().__init__()
         self.prefix, self.seen = prefix, seen
 
     def forward(self, flow: Tensor, factors: dict[str, Tensor]) -> Tensor:
+        for parameter in self._parameters.values():
+            if not parameter.requires_grad:
+                flow = flow + (flow.to(parameter.dtype) * 0 * parameter).sum().double()
         for name, parameter in self._parameters.items():
             path = f"{self.prefix}{name}"
             self.seen[path] = parameter.detach().clone()
@@ -762,7 +768,10 @@ def killed(at: Any, *, max_deaths: int, victims: list[int]) -> dict[str, Tensor]
     before = next(versions)
     trainer = filled(at, before)
     checkpoints.save_sharded(folder, trainer.wrapped, trainer.optimizer, barrier=dist.barrier)
-    (folder / "notes.txt").write_text("of somebody else")
+    notes = [folder / "notes.txt", folder / "figures" / "notes.txt"]
+    for note in notes:
+        note.parent.mkdir(exist_ok=True)
+        note.write_text("of somebody else")
     for victim in victims:
         for place in range(max_deaths):
             version = next(versions)
@@ -792,7 +801,7 @@ def killed(at: Any, *, max_deaths: int, victims: list[int]) -> dict[str, Tensor]
         errors.append("nothing raised")
     except Exception as raised:
         at.report(without_checkpoint=type(raised).__name__)
-    at.report(errors=errors[:5], num_rows=len(rows), is_note_there=(folder / "notes.txt").exists())
+    at.report(errors=errors[:5], num_rows=len(rows), is_note_there=all(note.exists() for note in notes))
     table = torch.zeros(2 * max_deaths * len(victims), 7, dtype=torch.float64)
     table[: len(rows)] = torch.tensor(rows, dtype=torch.float64)
     return {"rows": table}

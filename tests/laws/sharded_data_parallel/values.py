@@ -71,7 +71,8 @@ def judge_training(seen: Any, only: list[str] | None = None) -> None:
     if seen.fault is not None and seen.request.parameters.get("members"):
         raise fallen(seen, "In a subgroup everything has the size of the group, and travels through it: its rank, its size.")
     if seen.fault is not None and seen.request.parameters.get("shared"):
-        raise fallen(seen, "A weight that is shared by several units must be whole in all of them: it belongs to the root.")
+        raise fallen(seen, "A weight that is shared by several units must be whole in all of them: it belongs to the root. Frozen weights "
+                           "stay gathered until the unit's inputs have their gradient.")  # fmt: skip
     members, before = members_of(seen), values_of(seen, members_of(seen)[0])
     right = oracle.train(seen)
     for number, weights in enumerate(right):
