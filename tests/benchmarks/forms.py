@@ -90,6 +90,23 @@ def tensor_parallel(document: Document, pictures: Pictures) -> Iterator[str]:
     yield table(["way", "tokens/s"], ([way.replace("_", " "), f"{speed:,.0f}"] for way, speed in document["tokens_per_s"].items()))
 
 
+def many_gpus(document: Document, pictures: Pictures) -> Iterator[str]:
+    """Each point's step beside the simulator's, and what doubling the GPUs leaves of the rate."""
+    yield f"A training step on {document['num_gpus']} GPUs in every way: medians of {document['timed_steps']} steps of the slowest rank."
+    rows = []
+    for name, point in document["points"].items():
+        if point.get("ok"):
+            rows.append([name, f"{point['step_ms']:.1f}", f"{point['simulated']['step_ms']:.1f}"])
+    yield table(["point", "step ms", "simulated ms"], rows)
+    rows = []
+    for way, by_size in document["efficiency"].items():
+        for size, seen in by_size.items():
+            if size != "1":
+                over_torch = f"{seen['over_torch']:.2f}" if "over_torch" in seen else ""
+                rows.append([f"{way} on {size}", f"{seen['measured']:.1%}", f"{seen['simulated']:.1%}", over_torch])
+    yield table(["scaling", "of one rank's rate", "simulated", "step over torch's"], rows)
+
+
 def gpu_profile(document: Document, pictures: Pictures) -> Iterator[str]:
     """Step by step, whether all was as expected."""
     yield document["about"]
@@ -134,4 +151,5 @@ def _raced(marks: dict[str, Document], pictures: Pictures) -> Iterator[str]:
 FORMS: dict[str, Callable[[Document, Pictures], Iterator[str]]] = {
     "races": races, "flash_attention": attention, "fused_kernels": fused, "nanogpt_ladder": ladder,
     "sharded_data_parallel": sharded, "data_parallel": data_parallel, "tensor_parallel": tensor_parallel, "gpu_profile": gpu_profile,
+    "many_gpus": many_gpus,
 }  # fmt: skip
