@@ -87,7 +87,7 @@ def take_part(line_socket: socket.socket, plan: Plan = NONE, *, guarded: bool = 
             outputs = probe(at, **order["parameters"]) or {}
         outputs = {name: tensor.detach().cpu() for name, tensor in outputs.items()}
         if order.get("device") and order["transport"] != "none" and "race" not in order:
-            leave_together(line)
+            meet(line, "probes that have returned")  # NCCL may still read the memory of a rank whose own part is done
         answer(line, at, outputs)
         return 0
     except BaseException as raised:
@@ -158,6 +158,8 @@ def join_group(line: Line, transport: str) -> None:
     # On GPUs as torch does it unasked: NCCL for their tensors, and gloo for what a submission counts on the host.
     backend = "cpu:gloo,cuda:nccl" if transport == "nccl" else "gloo"
     dist.init_process_group(backend, store=JudgeStore(line), rank=line.rank, world_size=line.world_size)
+    if transport != "wire":
+        meet(line, "ranks that have joined")  # gloo connects pair by pair: one that is done and gone would fail who is still at it
 
 
 def join_crew(order: Json, device: torch.device) -> None:
@@ -177,9 +179,9 @@ def join_crew(order: Json, device: torch.device) -> None:
     dist.init_process_group(backend, store=store, rank=order["rank"], world_size=order["world_size"], **bound)
 
 
-def leave_together(line: Line) -> None:
-    """Return when every rank's probe has returned: NCCL may still read the memory of a rank whose own part is done."""
-    key = "grader: probes that have returned"
+def meet(line: Line, what: str) -> None:
+    """Return when every rank has come here."""
+    key = f"grader: {what}"
     if int(bytes(line.ask("store_add", key=key, amount=1))) == line.world_size:
         line.ask("store_set", b"1", key=f"{key}, all")
     line.ask("store_wait", keys=[f"{key}, all"])

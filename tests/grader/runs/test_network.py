@@ -63,6 +63,17 @@ def test_a_loopback_of_its_own_counts_what_gloo_carries(submit: Callable, runs: 
     assert submit(HONEST)("run", world_size=2, returns=returns)._outcome.loopback_bytes is None
 
 
+@pytest.mark.parametrize("number", range(5))
+def test_ranks_with_nothing_to_say_need_not_wait_for_each_other(submit: Callable, number: int) -> None:
+    """gloo connects pair by pair: who is through and gone at once must not fail a rank that is still connecting."""
+    source = f'''
+    def run(inputs):
+        return {{"y": torch.full((1,), {number}.0)}}
+'''
+    seen = submit(source)("run", world_size=4, returns={"y": ("float32", (1,))}, transport="gloo")
+    assert seen.fault is None, seen.fault
+
+
 @pytest.mark.parametrize(
     ("source", "says"), [(TELLS_OF_A_CALL_THAT_NEVER_WAS, "never were"), (SENDS_OVER_A_SOCKET_OF_ITS_OWN, "crossed without")]
 )
