@@ -91,20 +91,22 @@ def tensor_parallel(document: Document, pictures: Pictures) -> Iterator[str]:
 
 
 def many_gpus(document: Document, pictures: Pictures) -> Iterator[str]:
-    """Each point's step beside the simulator's, and what doubling the GPUs leaves of the rate."""
+    """Each point's step beside the simulator's and torch's, and how far its loss and gradient are from the whole model's."""
     yield f"A training step on {document['num_gpus']} GPUs in every way: medians of {document['timed_steps']} steps of the slowest rank."
     rows = []
     for name, point in document["points"].items():
-        if point.get("ok"):
-            rows.append([name, f"{point['step_ms']:.1f}", f"{point['simulated']['step_ms']:.1f}"])
-    yield table(["point", "step ms", "simulated ms"], rows)
-    rows = []
-    for way, by_size in document["efficiency"].items():
-        for size, seen in by_size.items():
-            if size != "1":
-                over_torch = f"{seen['over_torch']:.2f}" if "over_torch" in seen else ""
-                rows.append([f"{way} on {size}", f"{seen['measured']:.1%}", f"{seen['simulated']:.1%}", over_torch])
-    yield table(["scaling", "of one rank's rate", "simulated", "step over torch's"], rows)
+        if "step_ms" not in point:
+            rows.append([name, "", "failed: see the file"] + [""] * 5)
+            continue
+        plan = point["plan"]
+        seen = document["efficiency"].get(point["way"], {}).get(str(plan["dp"]), {}) if point["step"] == "scaling" else {}
+        off = [f"{point[one] / point[f'whole_{one}'] - 1:+.2%}" for one in ("loss", "gradient_norm")]
+        rows.append([
+            name, f"{plan['dp'] * plan['micro_batch'] * plan['num_micro_batches']} × {point['tokens']}", f"{point['step_ms']:.1f}",
+            f"{point['simulated']['step_ms']:.1f}" if point["simulated"] else "", f"{seen['measured']:.1%}" if seen else "",
+            f"{seen['over_torch']:.2f}" if "over_torch" in seen else "", *off,
+        ])  # fmt: skip
+    yield table(["point", "sequences × tokens", "ms", "simulated ms", "of one rank's rate", "× torch's step", "loss off", "norm off"], rows)
 
 
 def gpu_profile(document: Document, pictures: Pictures) -> Iterator[str]:

@@ -3,8 +3,8 @@
     python -m tests.soak.many_gpus --out FOLDER --limit-s 900                         # profile, scaling and mesh on all GPUs
     python -m tests.soak.many_gpus --out FOLDER --steps scaling,mesh --pretend 4      # anywhere: gloo and a tiny model; times mean nothing
 
-FOLDER/many_gpus.json has what is known at any moment, and many_gpus.md the same as a table. A point whose ranks die or hang is told and
-left out, and the others go on.
+FOLDER/many_gpus.json has what is known at any moment (tests.benchmarks.tables shows it). A point whose ranks die or hang is told and left
+out, and the others go on.
 """
 
 from __future__ import annotations
@@ -165,30 +165,6 @@ def write(options: argparse.Namespace, document: dict[str, Any]) -> None:
     place, now = options.out / "many_gpus.json", datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     place.with_suffix(".part").write_text(json.dumps(document | {"ended": now}, indent=1) + "\n")
     os.replace(place.with_suffix(".part"), place)
-    place.with_suffix(".md").write_text(table(document))
-
-
-def table(document: dict[str, Any]) -> str:
-    """The points as Markdown: measured and simulated steps, and how far loss and gradient are from the whole model's."""
-    where = (
-        f"{document['num_gpus']} × {document['device']}, torch {document['torch']}, driver {document['driver']}, {document['date'][:10]}"
-    )
-    head = (
-        "| point | sequences × tokens | step ms | simulated ms | of one rank's rate | × torch's step | loss off by | gradient norm off by |"
-    )
-    lines = [f"Medians of {document['timed_steps']} steps of the slowest rank; {where}.", "", head, "|---|---|---|---|---|---|---|---|"]
-    for name, row in document["points"].items():
-        if "step_ms" not in row:
-            lines.append(f"| {name} | | failed: see the JSON file | | | | | |")
-            continue
-        plan = row["plan"]
-        work = f"{plan['dp'] * plan['micro_batch'] * plan['num_micro_batches']} × {row['tokens']}"
-        known = document["efficiency"].get(row["way"], {}).get(str(plan["dp"]), {}) if row["step"] == "scaling" else {}
-        share, over = f"{known['measured']:.1%}" if known else "", known.get("over_torch", "")
-        off = [f"{row[one] / row[f'whole_{one}'] - 1:+.2%}" for one in ("loss", "gradient_norm")]
-        simulated = row["simulated"]["step_ms"] if row["simulated"] else ""
-        lines.append(f"| {name} | {work} | {row['step_ms']} | {simulated} | {share} | {over} | {' | '.join(off)} |")
-    return "\n".join(lines) + "\n"
 
 
 def parsed() -> argparse.Namespace:
