@@ -173,7 +173,7 @@ class Run:
         saved = read_checkpoint(self.options.checkpoint)
         for name, here in dataclasses.asdict(self.config).items():
             # Another attention computes the same model; everything else decides which weights exist.
-            was = saved["config"].get(name, here)  # a setting that is younger than the checkpoint was at its default
+            was = saved["config"].get(name, getattr(GPTConfig, name, here))  # a setting younger than the checkpoint was at its default
             if name != "attention" and was != here:
                 raise ValueError(f"{self.options.checkpoint} was saved with {name} {was}, this run has {here}")
         self.loader.load_state_dict(saved["loader"])

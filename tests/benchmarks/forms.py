@@ -39,7 +39,8 @@ def attention(document: Document, pictures: Pictures) -> Iterator[str]:
     yield f"Attention in {document['dtype']}, causal, batch × tokens = 16 384: TFLOP/s, forward/backward."
     rows = []
     for shape in document["shapes"]:
-        speeds = (f"{way['forward_tflop_per_s']:.0f}/{way['backward_tflop_per_s']:.0f}" for way in map(shape["measured"].get, ways) if way)
+        seen = map(shape["measured"].get, ways)
+        speeds = (f"{way['forward_tflop_per_s']:.0f}/{way['backward_tflop_per_s']:.0f}" if way else "" for way in seen)
         rows.append([f"{shape['heads']} heads of {shape['head_dim']}, {shape['tokens']} tokens", *speeds])
     yield table(["shape", *ways], rows)
 

@@ -46,7 +46,7 @@ def flash_attention(*tensors, **options):
 """
 HALF_TIMES, HALF_ALLOWED = 10, 0.03
 GAIN_ALLOWED = 1.05  # over the upper end of the honest ratio: short races
-RESULTS = ROOT / "tests" / "benchmarks" / "results" / "races_h200.json"
+RESULTS = ROOT / "tests" / "benchmarks" / "results"
 
 
 class Field:
@@ -122,7 +122,7 @@ def step_half(field: Field) -> None:
 def step_cheats(field: Field) -> None:
     """Each ends refused, or with what its honest part takes. First those of which no result says yet that they end as they must."""
     honest: dict[str, float] = {}
-    for cheat in sorted(CHEATS, key=lambda each: _has_ended_well(each)):
+    for cheat in sorted(CHEATS, key=_has_ended_well):
         if field.is_over:
             return
         if field.options.only in cheat.name:
@@ -143,17 +143,21 @@ def _ends_well(cheat: Cheat, mark: SpeedMark, honest_ratio: float) -> bool:
     gains_nothing = mark.estimate is not None and mark.estimate.low <= GAIN_ALLOWED * honest_ratio
     return {
         "refused": mark.state == "refused",
-        "no marks": mark.state in ("refused", "inconclusive") or gains_nothing,
+        "no marks": mark.earned == 0,
         "honest": mark.state in ("refused", "inconclusive") or gains_nothing,
         "known to pass": mark.state != "refused",
     }[cheat.must]
 
 
 def _has_ended_well(cheat: Cheat) -> bool:
-    """In a stored run on a GPU."""
-    runs = json.loads(RESULTS.read_text())["runs"]
-    states = [run["marks"][f"cheat {cheat.name}"]["state"] for run in runs if f"cheat {cheat.name}" in run["marks"]]
-    return bool(states) and (states[-1] == "judged") == (cheat.must in ("honest", "known to pass"))
+    """In the last stored run on a GPU in which it raced."""
+    label = f"cheat {cheat.name}"
+    runs = [run for path in RESULTS.glob("races_*.json") for run in json.loads(path.read_text())["runs"] if label in run["marks"]]
+    marks = [run["marks"][label] for run in sorted(runs, key=lambda run: run["date"])]
+    if not marks:
+        return False
+    is_judged = marks[-1]["state"] == "judged"  # all that the oldest runs say
+    return bool(marks[-1].get("ok", is_judged == (cheat.must in ("honest", "known to pass"))))
 
 
 def _race(field: Field, wanted: str) -> tuple[Assignment, Race]:

@@ -27,7 +27,7 @@ def hand_in(folder: Path, **codes: bytes) -> None:
         (folder / name / "more.py").write_bytes(MORE)
 
 
-def test_jobsleave_what_rows_and_regrading_need(course: Course, tmp_path: Path) -> None:
+def test_jobs_leave_what_rows_and_regrading_need(course: Course, tmp_path: Path) -> None:
     """Reports, words, and observations that end in the batch's own store. A job that dies over a work is followed by another; one that
     Slurm begins again from its start tells once more what it had done, and does not do it again."""
     (course.root / "trouble").write_text("die")

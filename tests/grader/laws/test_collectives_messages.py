@@ -28,6 +28,25 @@ def test_waits_are_suspected_only_where_nothing_else_is(plain: bool, suggestion:
     judge_late(judge, True, None, plain=lambda: pytest.fail("a right run is looked at once"))
 
 
+def test_a_plain_run_that_stands_still_says_nothing_of_values() -> None:
+    """The waits stay suspected."""
+
+    def stands_still() -> bool:
+        raise SubmissionError(Message(seen="deadlock"))
+
+    with pytest.raises(LawBroken) as broken:
+        judge_late(judge, False, None, plain=stands_still)
+    assert broken.value.message.suggestion == LATE
+
+
+def test_equal_infinities_are_no_difference() -> None:
+    """Beside them one last bit is still a matter of order."""
+    ours = np.asarray([np.inf, 1], np.float32)
+    with pytest.raises(LawBroken) as broken:
+        assert_same_bits(ours, np.asarray([np.inf, 1 + 2**-23], np.float32), what="x", whose="rank 0", suggestion="Which order?")
+    assert broken.value.message.suggestion == "Which order?"
+
+
 @pytest.mark.parametrize(
     ("other", "means"),
     [

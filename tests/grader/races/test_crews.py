@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import random
 import socket
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import torch
 
 from grader import frames
-from grader.course import Course
+from grader.course import Course, load
 from grader.devices import Gpu
 from grader.observe.live import Runs
 from grader.observe.profile import GpuProfile
+from grader.race_stage import race_all
 from grader.races.conduct import Conductor, Plan
 from grader.races.crew import Crew
 from grader.races.seats import Fallen, Seat
 from grader.races.verdict import LINK_MARGIN, floor_s
 from grader.races.windows import PEER, Peaks
+from grader.worker.device import enter
 from tests.grader.races.conftest import SPECIFICATION, Submit
 from tests.grader.races.test_race import SHORT, SHORTEST, raced
 from tests.grader.small_course import laid_out
+
+COURSE = load(Path(__file__).parents[3])
+ONCE = Plan(window_s=1e-6, rounds_alone=1, rounds=1, window_limit_s=60)  # as few calls as there may be
 
 KEEPER = '''
 import torch
@@ -73,8 +82,9 @@ CHEATS = {
         RIGHT + "calls = [0]\nhonest = mean\ndef mean(y):\n    calls[0] += 1\n    return y if calls[0] % 3 else honest(y)\n", "is wrong",
     ),
     "does_not_wait": (
-        "import torch.distributed as dist\ndef mean(y):\n    work = dist.all_reduce(y, async_op=True)\n    kept.append(work)\n"
-        "    return (y * 0).add_(before.pop() if before else 0)\nkept, before = [], []\n", "is wrong",
+        "import torch.distributed as dist\nbefore = []\ndef mean(y):\n    before.append((y, dist.all_reduce(y, async_op=True)))\n"
+        "    if len(before) == 1:\n        return y * 0\n    y, work = before.pop(0)\n    work.wait()\n"
+        "    return y / dist.get_world_size()\n", "is wrong",
     ),
     "one_rank_leaves": (RIGHT + "import os\nhonest = mean\ndef mean(y):\n    dist.get_rank() or os._exit(0)\n    return honest(y)\n",
                         "(rank 0) has ended"),
@@ -118,6 +128,25 @@ def test_a_dishonest_crew_is_refused(name: str, course: Course, runs: Runs, subm
     mark = raced(course, submit(source), runs, played(2), SHORTEST)
     assert (mark.state, mark.earned) == ("refused", 0), mark.sentence
     assert words in mark.sentence, mark.sentence
+
+
+@pytest.mark.parametrize("race", [each.id for assignment in COURSE.assignments for each in assignment.races if each.id.endswith(".step")])
+def test_the_solution_is_raced_and_never_found_wrong(race: str, runs: Runs) -> None:
+    """Keepers and entrants of the course's own steps, where the host plays two GPUs: what its peers and solutions answer is right."""
+    ((assignment, one),) = ((each, its) for each in COURSE.assignments for its in each.races if its.id == race)
+    (mark,) = race_all(
+        COURSE, COURSE.root / "solutions", [replace(assignment, races=(one,))], runs=Runs(COURSE.root, runs.store), profile=played(2),
+        plan=ONCE, is_proved=True,
+    )  # fmt: skip
+    assert mark.state in ("judged", "inconclusive"), mark.sentence
+
+
+def test_a_races_environment_reaches_its_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before NCCL is there: it looks once. Without it two GPUs of one host have another way than the one that is raced on."""
+    monkeypatch.setattr(torch.cuda, "set_device", lambda _: None)
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    enter({"device": "cuda", "gpus": ["GPU-0"], "race": "peer", "world_size": 2, "environment": {"NCCL_P2P_DISABLE": "1"}})
+    assert os.environ["NCCL_P2P_DISABLE"] == "1"
 
 
 def test_too_few_gpus_leave_the_race_unjudged(course: Course, runs: Runs, submit: Submit) -> None:

@@ -36,8 +36,10 @@ def judge_late(judge: Callable[[Any, Any], None], seen: Any, asked: Any, plain: 
 def _is_wrong(judge: Callable[[Any, Any], None], run: Callable[[], Any], asked: Any) -> bool:
     try:
         judge(run(), asked)
-    except (LawBroken, SubmissionError):
+    except LawBroken:
         return True
+    except SubmissionError:  # it stands still there, or falls: that says nothing of the values
+        return False
     return False
 
 
@@ -241,7 +243,8 @@ def _is_beyond_rounding(ours: Array, theirs: Array) -> bool:
     roundoff = unit_roundoff(ours.dtype.name)
     ours, theirs = ours.astype(np.float64), theirs.astype(np.float64)
     with np.errstate(invalid="ignore"):
-        distance, size = np.abs(ours - theirs), np.maximum(np.abs(ours), np.abs(theirs)).max(initial=0.0)
+        distance = np.where(ours == theirs, 0.0, np.abs(ours - theirs))  # of equal infinities, too
+        size = np.maximum(np.abs(ours), np.abs(theirs)).max(initial=0.0, where=np.isfinite(ours) & np.isfinite(theirs))
     return not bool(np.all(distance <= ROUNDINGS_OF_A_SUM * roundoff * size))
 
 

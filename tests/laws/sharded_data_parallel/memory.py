@@ -135,7 +135,7 @@ def judge_scale(seen: Any) -> None:
                 f"{case['stage']}, one rank of {n}, {moment.removeprefix('1 ')}: {live[moment]} bytes are held.",
                 f"Expected: at most {most}, of which {replicated} are on every rank and {part} an N-th of the weights.",
                 f"That is {live[moment] / most:.3g} times what is allowed: something is not sharded.",
-                "Which tensor is as large as the model on a thousand ranks?",
+                "Which tensor is as large as the model on every rank?",
             )
     padded = FLOAT_BYTES * SCALE_LAYERS * -(-SCALE_ELEMENTS // n) * n
     reduced = sum(count * (2 if name.startswith("allreduce") else 1) for name, count in carried.items() if "reduce" in name)
