@@ -20,7 +20,7 @@ from tests.laws.traffic import (
     sends,
 )
 
-WHOLE_EACH_STEP = "Each step sends one chunk, where the whole tensor would be too much."
+WHOLE_EACH_STEP = "One chunk is sent in each step, where the whole tensor would be too much."
 DOUBLING = "In round k everybody exchanges with rank XOR 2^k, both ways at once. Is P the largest power of two that is not above N?"
 NETWORKS = ((1.0, math.inf), (0.0, 16.0), (2.0, 48.0))  # latency in s, bytes per second: only latency, only bandwidth, both
 
