@@ -88,7 +88,7 @@ mutants: $(STAMP) ## run every wrong answer: is it caught, and by the right law?
 exploits: $(STAMP) ## grade dishonest submissions: none may gain anything, and nothing of them may be left
 	@$(PY) -m grader.cli exploits $(ONLY) $(if $(TABLE),--table "$(TABLE)") $(if $(LEVEL),--level "$(LEVEL)")
 
-soak: $(STAMP) ## grade TIMES times, half of them on a busy machine; kill the grader TIMES times
+soak: $(STAMP) ## grade right answers TIMES times with other seeds, half of them on a busy machine; kill the grader TIMES times
 	$(OURS)
 	@$(PY) -m tests.soak.grading --times $(TIMES) $(CHOICE)
 	@$(PY) -m tests.soak.killed --times $(TIMES)

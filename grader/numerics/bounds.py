@@ -1,4 +1,4 @@
-"""Allowed errors with their arguments. Everything is absolute, per element, against fp64."""
+"""Allowed errors with their arguments. Everything is absolute, per element, against fp64, whose own rounding is allowed for."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ def sum_bound(dtype: str, num_terms: int, magnitude: Bound) -> Bound:
     Each of the n−1 additions rounds once, by at most u relative to what it computed. Whatever the order, the error is at most
     (n−1)·u·Σ|x|, for round-to-nearest and with no condition on n (C.-P. Jeannerod and S. M. Rump, "Improved error bounds for inner products
     in floating-point arithmetic", 2013). An addition whose value is subnormal is exact, so underflow adds nothing.
+    What it is compared with was added in fp64, so that sum's error comes on top: of a float64 sum it is as large as its own.
     """
-    return _non_negative((_count(num_terms) - 1) * unit_roundoff(dtype) * np.asarray(magnitude, np.float64))
+    return _non_negative((_count(num_terms) - 1) * _with_oracle(unit_roundoff(dtype)) * np.asarray(magnitude, np.float64))
 
 
 def mean_bound(dtype: str, num_terms: int, magnitude: Bound) -> Bound:
@@ -47,7 +48,7 @@ def mean_bound(dtype: str, num_terms: int, magnitude: Bound) -> Bound:
     """
     u, n = unit_roundoff(dtype), _count(num_terms)
     tiny = float(ml_dtypes.finfo(_dtype(dtype)).smallest_subnormal) / 2 if u else 0.0
-    return _non_negative(((n - 1) * u * (1 + u) + u) * np.asarray(magnitude, np.float64) / n + n * tiny)
+    return _non_negative(((n - 1) * (1 + u) + 1) * _with_oracle(u) * np.asarray(magnitude, np.float64) / n + n * tiny)
 
 
 def bound(dtype: str, *, plain_error: Bound, derived: Bound) -> Bound:
@@ -65,6 +66,11 @@ def bound(dtype: str, *, plain_error: Bound, derived: Bound) -> Bound:
     if not np.isfinite(worst):
         raise CourseError(f"The plain implementation's error is {worst}: it has no answer on these inputs, so it can't set a budget.")
     return _non_negative(np.maximum(PLAIN_ERROR_FACTOR * worst, np.asarray(derived, np.float64)))
+
+
+def _with_oracle(u: float) -> float:
+    """u and that of the fp64 it is compared with; 0 for integers, whose oracle is exact."""
+    return u + unit_roundoff("float64") if u else 0.0
 
 
 def _non_negative(allowed: Any) -> Bound:

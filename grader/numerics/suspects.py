@@ -94,7 +94,8 @@ def _narrow(seen: Comparison) -> Suspect | None:
     distances = np.abs(seen.got - seen.expected)[seen.wrong]
     sizes = np.maximum(np.abs(seen.expected), np.mean(np.abs(seen.expected)))[seen.wrong]
     for name, roundoff in NARROWER:
-        if seen.slack < roundoff and np.all(distances <= ROUNDINGS * roundoff * sizes) and (name == "float32" or _is_held_in(name, seen)):
+        is_as_far = np.all(distances <= ROUNDINGS * roundoff * sizes) and np.any(distances >= roundoff / ROUNDINGS * sizes)
+        if seen.slack < roundoff and is_as_far and (name == "float32" or _is_held_in(name, seen)):
             return Suspect(f"The values are right to {name}'s precision only.", f"What is computed, added or kept in {name} here?", True)
     return None
 

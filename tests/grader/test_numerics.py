@@ -260,7 +260,28 @@ def test_a_mean_loses_at_the_additions_and_at_the_division() -> None:
     """(1 + u + u) / 3 in fp64 is further off than the additions alone allow, and within the bound of a mean."""
     u = unit_roundoff("float64")
     lost = (1 + 2 * Fraction(u)) / 3 - Fraction((1.0 + u + u) / 3.0)
-    assert Fraction(float(sum_bound("float64", 3, 1 + 2 * u))) / 3 < lost <= Fraction(float(mean_bound("float64", 3, 1 + 2 * u)))
+    assert 2 * Fraction(u) * (1 + 2 * Fraction(u)) / 3 < lost <= Fraction(float(mean_bound("float64", 3, 1 + 2 * u)))
+
+
+@given(st.integers(2, 9), st.integers(0, 2**31), st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_the_oracle_of_a_float64_sum_rounds_too(num_terms: int, seed: int, is_mean: bool) -> None:
+    """Two float64 sums in two orders, one of which is the oracle's, are no further apart than the bound, nor are means."""
+    rng = np.random.default_rng(seed)
+    terms = rng.standard_normal((num_terms, 40))
+    ours, theirs = (added(terms, list(rng.permutation(num_terms)), np.dtype("float64")) for _ in range(2))
+    magnitude = np.sum(np.abs(terms), axis=0)
+    if is_mean:
+        ours, theirs = ours / num_terms, theirs / num_terms
+    assert_close(ours, theirs, allowed=(mean_bound if is_mean else sum_bound)("float64", num_terms, magnitude), what="y")
+
+
+def test_a_mean_off_by_two_last_bits_is_not_called_float32() -> None:
+    """What is wrong in the last bits of a float64 has nothing to do with float32."""
+    expected = values(48)
+    got = expected + 2.0**-51 * np.abs(expected)
+    assert "float32" not in told(got, expected, allowed=1e-18).diagnosis
+    assert "float32" in told(expected.astype(np.float32).astype(np.float64), expected, allowed=1e-15).diagnosis
 
 
 def test_a_one_percent_error_is_beyond_the_bound_of_eight_ranks() -> None:
