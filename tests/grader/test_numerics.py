@@ -266,7 +266,7 @@ def test_a_mean_loses_at_the_additions_and_at_the_division() -> None:
 
 @pytest.mark.parametrize("bounded", [sum_bound, mean_bound])
 def test_the_oracle_of_a_float64_sum_rounds_too(bounded: Callable[[str, int, Array], Array]) -> None:
-    """Of three numbers, two orders of adding in float64, one of which is the oracle's, are within the bound; within one's own error they aren't."""
+    """Two orders of adding in float64, one of them the oracle's, are within the bound; half of it refuses some."""
     terms = values(3, 100_000)
     ours, theirs = (added(terms, order, np.dtype("float64")) / (3 if bounded is mean_bound else 1) for order in ([0, 1, 2], [2, 1, 0]))
     allowed = bounded("float64", 3, np.sum(np.abs(terms), axis=0))
