@@ -1,4 +1,4 @@
-"""Forward and backward of the reference FlashAttention on a GPU, beside torch's own attentions, in one run.
+"""Forward and backward of the reference FlashAttention on a GPU, with its forward for Hopper, beside torch's own attentions, in one run.
 
     python tests/benchmarks/flash_attention_speed.py --out flash_attention.json
 
@@ -24,12 +24,14 @@ from triton.testing import do_bench
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "solutions"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+import flash_attention_hopper
 from flash_attention import flash_attention
 
 from lm.measuring import machine
 
 NUM_TOKENS_IN_ALL = 16384
 SHAPES = [(heads, head_dim, tokens) for heads, head_dim in ((32, 64), (16, 128)) for tokens in (1024, 4096, 16384)]
+OURS = ("reference", "hopper")
 WARMUP_MS, REPEAT_MS = 40, 160
 Attention = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -52,9 +54,10 @@ def flex(tokens: int) -> Attention:
 
 
 def peers(tokens: int) -> dict[str, Attention]:
-    """Everything that is timed at this length, the reference first."""
+    """Everything that is timed at this length, the reference first. "hopper" has a forward of its own and the reference's backward."""
     return {
         "reference": lambda q, k, v: flash_attention(q, k, v, causal=True),
+        "hopper": lambda q, k, v: flash_attention_hopper.flash_attention(q, k, v, causal=True),
         "sdpa_flash": with_backend(SDPBackend.FLASH_ATTENTION),
         "sdpa_cudnn": with_backend(SDPBackend.CUDNN_ATTENTION),
         "flex": flex(tokens),
@@ -100,11 +103,12 @@ def main() -> None:
     document: dict[str, Any] = machine(torch.device("cuda", 0)) | {"dtype": "bfloat16", "causal": True, "errors": {}, "shapes": []}
     for shape in ((2, 4, 1024, 64), (2, 4, 1024, 128), (1, 2, 777, 64), (1, 2, 300, 96)):
         errors = {}
-        for name, attend in (("reference", peers(shape[2])["reference"]), ("sdpa_math", with_backend(SDPBackend.MATH))):
+        ours = {name: peers(shape[2])[name] for name in OURS}
+        for name, attend in (ours | {"sdpa_math": with_backend(SDPBackend.MATH)}).items():
             errors[name] = relative_errors(attend, shape, torch.bfloat16)
         document["errors"]["x".join(map(str, shape))] = errors
         print(shape, {name: {part: f"{error:.1e}" for part, error in each.items()} for name, each in errors.items()}, flush=True)
-        assert all(error < 2e-2 for error in errors["reference"].values()), "wrong: not timed"
+        assert all(error < 2e-2 for name in OURS for error in errors[name].values()), "wrong: not timed"
     for heads, head_dim, tokens in SHAPES:
         measured: dict[str, Any] = {}
         torch._dynamo.reset()  # FlexAttention's recompilations are counted over all shapes

@@ -19,6 +19,7 @@ LONGER = {
     "grader/install.py": "runs before anything is there to import, so that it is one file",
     "grader/records.py": "every record that crosses a door, on one page that both sides read",
     "solutions/flash_attention.py": "the kernels of both directions, which are read side by side",
+    "solutions/flash_attention_hopper.py": "one kernel: who loads, who consumes, and what both hold",
     "solutions/fused_kernels.py": "three operations with the kernels of both directions, each a screen long",
     "solutions/context_parallel.py": "a given kernel, the ring in both directions and what surrounds it, which a student writes in turn",
     "solutions/tensor_parallel.py": "the functions, the layers made of them and the model made of those, which a student writes in turn",

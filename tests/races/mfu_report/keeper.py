@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from typing import Any
 
 import torch
@@ -29,6 +30,9 @@ class step:
         on_gpu = device.type == "cuda"
         self._sixteen = torch.bfloat16 if on_gpu and torch.cuda.get_device_capability(device) >= (8, 0) else torch.float16
         self.precision = str(self._sixteen).removeprefix("torch.") if on_gpu else "float32"
+        # Of a mean over B T tokens, each as far off as its logits are rounded, here or there: a tenth of this is usual in bfloat16.
+        if on_gpu:
+            self.least_error = {"loss": float(torch.finfo(self._sixteen).eps) / 4 / math.sqrt(batch * self._config.max_tokens)}
         self._layers = {name: [block.get_submodule(name).weight for block in self._gpt.blocks] for name in MATRICES}
         self._num_rows, self._num_layers = self._config.vocab_size, self._config.num_layers
         self.inputs = {"tokens": ("int64", (batch, self._config.max_tokens + 1))}

@@ -40,6 +40,9 @@ while any(place < len(actions) for place, actions in zip(position, schedule, str
                     output.backward(tensor)
                 result = x.grad
                 del output
+            for work, _ in self.sending:  # of earlier ticks, whose receivers have posted them
+                work.wait()
+            self.sending.clear()
         if 0 <= after < self.num_stages:
             messages.append((Action(action.kind, after, action.micro_batch), rank, after % self.num_ranks, result))
     for action, sender, receiver, result in messages:
