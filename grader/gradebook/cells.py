@@ -13,9 +13,9 @@ from grader.errors import UsageError
 
 DELIMITERS = ",;\t|"
 # A spreadsheet runs a cell that begins so, in some places with signs of double width (OWASP: CSV injection); and one that splits lines at
-# semicolons or tabs, as other languages' do, begins a cell in the middle of ours, whatever quotes stand around it.
+# semicolons or tabs, as other languages' do, or sees no quotes, begins a cell in the middle of ours.
 SIGNS = "=+@\\-" + "".join(chr(ord(sign) + 0xFEE0) for sign in "=+@-")
-FORMULA = re.compile(rf"\A(?=[\t\r\n])|(?:\A|(?<=[;\t\r\n]))(?=[^\S\t\r\n]*[{SIGNS}])")
+FORMULA = re.compile(rf"\A(?=[\t\r\n])|(?:\A|(?<=[,;\t\r\n]))(?=[^\S\t\r\n]*[{SIGNS}])")
 BOMS = {b"\xef\xbb\xbf": "utf-8", b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 
 
