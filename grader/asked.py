@@ -11,6 +11,8 @@ import click
 from grader.exits import LATEST
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from grader.course import Course
     from grader.records import Assignment, Report
     from grader.report.page import Page
@@ -38,6 +40,11 @@ def page_of() -> Page:
     from grader.report.page import Page
 
     return Page(sys.stdout)
+
+
+def teller(page: Page) -> Callable[[str], None]:
+    """Says each step on a terminal, and nothing into a file."""
+    return (lambda step: page.paragraph(step, style="dim")) if page.console.is_terminal else lambda step: None
 
 
 def show(report: Report, out: Path) -> None:

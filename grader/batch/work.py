@@ -136,8 +136,7 @@ def _failed(key: str, sentence: str, *, is_course: bool = False) -> Ended:
 
 def _summed(key: str, report: Report) -> Ended:
     """What a row needs of a report; a report with a fault of ours in it gives no mark."""
-    laws = [law for each in report.assignments for task in each.tasks for law in task.laws]
-    blames = {case.outcome: case.message.seen if case.message else "" for law in laws for case in law.cases}
+    blames = {case.outcome: case.message.seen if case.message else "" for law in report.laws() for case in law.cases}
     for outcome in ("course_error", "machine_error"):
         if outcome in blames:
             return _failed(key, blames[outcome], is_course=outcome == "course_error")

@@ -16,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 
 from grader.errors import MachineError
+from grader.exits import LATEST
 from grader.frames import Bytes
 from grader.levels import LEVELS
 from grader.observe.endless import Endless
@@ -29,7 +30,6 @@ from grader.wire.endpoint import Endpoint
 from grader.wire.loopback import fault_of_traffic, is_without_network
 
 GRADER = Path(__file__).parents[1]
-LATEST = Path(".grade/latest")  # where the command line keeps a run unless it is told otherwise
 NOT_EXACT = frozenset({"cpu_limit", "silent", "idle"})  # faults found by a clock: kept for replay, looked at again when live
 
 
