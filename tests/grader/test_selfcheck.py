@@ -185,6 +185,7 @@ BREAKS: list[tuple[str, str, str, str, str, str]] = [
     ("tests/mutants/shapes/notes.txt", "", "hm", "structure", "tests/mutants/shapes/notes.txt", "stray"),
     ("tests/mutants/circles/lost.py", "", "hm", "structure", "tests/mutants/circles/lost.py", "stray"),
     ("tests/variants/shapes/deep/lost.py", "", "hm", "structure", "tests/variants/shapes/deep/lost.py", "stray"),
+    ("tests/probes/shapes/__init__.py", "", "hm", "structure", "tests/probes/shapes.py", "stray"),
     ("tests/probes/circles.py", "", "hm", "structure", "tests/probes/circles.py", "stray"),
     ("solutions/circles.py", "", "", "structure", "solutions/circles.py", "stray"),
     ("starter/shapes.py", "NotImpl", "notImpl", "starter", "starter/shapes.py", "from line 6 on"),
