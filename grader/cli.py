@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from grader import feedback, instructors, many, racing
-from grader.asked import ASSIGNMENT, KEYWORD, OUT, SUBMISSION, course_of, page_of, show, teller
-from grader.devices import num_cores
+from grader.commands import batch, feedback, instructors, racing
+from grader.commands.asked import ASSIGNMENT, JOBS, KEYWORD, OUT, SUBMISSION, course_of, page_of, show, teller
 from grader.errors import UsageError
 from grader.exits import EXIT_CALLER, EXIT_COURSE, EXIT_INTERRUPTED, EXIT_MACHINE, exit_code, with_blame
 from grader.levels import LEVELS
@@ -43,12 +42,8 @@ def commands() -> None:
 
 
 TEACHING, RACING = (feedback.watch, feedback.laws, feedback.hint, feedback.trace, feedback.site), (racing.race, racing.leaderboard)
-for command in (*TEACHING, *RACING, many.batch, *instructors.COMMANDS):
+for command in (*TEACHING, *RACING, batch.batch, *instructors.COMMANDS):
     commands.add_command(command)
-
-JOBS = click.option(
-    "--jobs", "-j", type=click.IntRange(1), default=num_cores, show_default="one per core", help="Gradings that run side by side."
-)
 
 
 @commands.command()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grader.asked import ASSIGNMENT, course_of, page_of, teller
+from grader.commands.asked import ASSIGNMENT, course_of, page_of, teller
 from grader.errors import UsageError
 from grader.exits import EXIT_MACHINE, with_blame
 
