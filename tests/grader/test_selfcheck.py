@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from rich.console import Console
 from grader.course import Course, load
 from grader.errors import CourseError, MachineError, UsageError
 from grader.records import Assignment, AssignmentMark, CaseVerdict, LawMark, Message, Report, TaskMark
-from grader.selfcheck import Alone, Proof, Sample, Several, prove, shares, table, try_mutants
+from grader.selfcheck import Proof, Sample, Several, prove, shares, table, try_mutants
 from grader.starter import regenerate, stale
 
 SPEC = """\
@@ -143,6 +143,17 @@ def without_tests(course: Course) -> None:
     """Take the tests away: collecting them takes a Python of its own, and most of the proof doesn't hang on it."""
     for room in ("public", "hidden"):
         shutil.rmtree(course.root / "tests" / room)
+
+
+@dataclass(frozen=True)
+class Alone:
+    """A crew that carries out one task after the other, in this process."""
+
+    grade_one: Any
+
+    def each(self, tasks: Sequence[Callable[[Any], Any]]) -> Iterator[Any]:
+        """Lazily: a task begins when the result of the one before has been taken."""
+        return (task(self.grade_one) for task in tasks)
 
 
 def proved(course: Course, *, full: bool = False, sample: Sample | None = None) -> tuple[Proof, FakePipeline]:
