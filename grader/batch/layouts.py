@@ -66,7 +66,8 @@ def look_into(folder: Path, layout: str = "") -> Found:
                 return found
     if layout in ("", "plain"):
         return _plain(folder, entries)
-    raise UsageError(f"{folder} holds no {layout} download; there is {', '.join(entry.name for entry in entries[:3])}.")
+    there = ", ".join(entry.name for entry in entries[:3])
+    raise UsageError(f"{folder} holds no {layout} download; there is {there}. Without --layout it is found out what it is.")
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -92,7 +92,7 @@ def _split(text: str, sheet: Sheet) -> None:
         found = cell.match(text, at)
         if found is None:
             line = text.count("\n", 0, at) + 1
-            raise UsageError(f"{sheet.path}:{line}: a quoted cell has no end, or something stands after its end.")
+            raise UsageError(f"{sheet.path}:{line}: a quoted cell has no end, or something stands after its end. Save it as CSV once more.")
         cells.append(found[1])
         at = found.end()
         if found[2] != sheet.delimiter:

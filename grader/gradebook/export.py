@@ -43,7 +43,8 @@ def write(book: Book, finals: Finals, order: Order) -> tuple[Path, list[str]]:
         target = order.to or book.folder / EXPORTS / order.form
         return target, per_student.write_class(book, finals, order.form, target)
     if order.form not in TABLES:
-        raise UsageError(f"{order.form} is of one run folder, such as .grade/latest, and {book.folder} is a class.")
+        seen = f"{order.form} is of one run folder, and {book.folder} is a class"
+        raise UsageError(f"{seen}: name a run folder, such as .grade/latest, or another --format.")
     make, name = TABLES[order.form]
     target = _target(book, order, name)
     write_bytes(target, make(book, finals).encode("utf-8", "backslashreplace"), PRIVATE)

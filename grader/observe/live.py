@@ -21,7 +21,8 @@ from grader.exits import LATEST
 from grader.frames import Bytes
 from grader.levels import LEVELS
 from grader.observe.endless import Endless
-from grader.ranks.isolation import NOT_RUN, label, let_ranks_in
+from grader.ranks.access import let_ranks_in
+from grader.ranks.isolation import NOT_RUN, label
 from grader.ranks.launch import Launch
 from grader.ranks.zygote import Zygote
 from grader.records import Assignment, Fault, Json, Outcome, RankOutcome, Request, Spent, Submission, canonical, digest
