@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from grader.errors import CourseError, UsageError
 from grader.gpu_trial import trial
 from grader.judge.ports import Progress
 from grader.judge.session import judge
-from grader.observe.backlog import Backlog
+from grader.observe.backlog import Backlog, Told
 from grader.observe.live import Runs
 from grader.observe.observer import Observer
 from grader.observe.profile import GpuProfile
@@ -30,7 +30,6 @@ from grader.score import is_provisional, score
 WAITING = "No GPU is here that works: these are the CPU's marks. The GPU stage waits: run `grader gpu` on this run folder where a GPU is."
 RANKS_PER_GPU = 4  # at a time: starting takes seconds and is mostly waiting
 NUM_PASSES_LIMIT = 30  # each gets a test one observation further
-Told = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ MORE = click.option("--and", "more", multiple=True, type=click.Path(path_type=Pa
                     help="Another folder of the same class, with other assignments; may be repeated.")  # fmt: skip
 TERMS = click.option("--terms", "terms_file", type=click.Path(path_type=Path), default=None,
                      help="Deadlines, late policy, extensions, overrides. [default: terms.yaml in CLASS, if there is one]")  # fmt: skip
+SUBMISSIONS = click.option("--submissions", type=click.Path(path_type=Path), required=True, help="The folder that grader batch graded.")
 
 
 @click.command()
@@ -110,7 +111,7 @@ def insight(folder: Path, more: tuple[Path, ...], wanted: tuple[str, ...]) -> in
 
 @click.command()
 @CLASS
-@click.option("--submissions", type=click.Path(path_type=Path), required=True, help="The folder that grader batch graded.")
+@SUBMISSIONS
 @ASSIGNMENT
 @TERMS
 @click.option("--accept", is_flag=True, help="Write the new marks; without it, nothing is written.")
@@ -142,7 +143,7 @@ def regrade(folder: Path, submissions: Path, wanted: tuple[str, ...], terms_file
 
 @click.command()
 @CLASS
-@click.option("--submissions", type=click.Path(path_type=Path), required=True, help="The folder that grader batch graded.")
+@SUBMISSIONS
 @ASSIGNMENT
 @with_blame
 def similar(folder: Path, submissions: Path, wanted: tuple[str, ...]) -> int:
