@@ -1,4 +1,4 @@
-"""Who carries out the proof's gradings: processes side by side."""
+"""Who carries out the proof's gradings: this process one after the other, or several processes side by side."""
 
 from __future__ import annotations
 
@@ -26,6 +26,17 @@ class Crew(Protocol):
     def each(self, tasks: Sequence[Callable[[GradeOne], T]]) -> Iterator[T]:
         """What the tasks return, in their order. What one raises is raised here, and the others are left."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """One task after the other, in this process."""
+
+    grade_one: GradeOne
+
+    def each(self, tasks: Sequence[Callable[[GradeOne], T]]) -> Iterator[T]:
+        """Lazily: a task begins when the result of the one before has been taken."""
+        return (task(self.grade_one) for task in tasks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ NUM_TASKS_LIMIT = 1024  # processes and threads of one user beyond those that he
 ON_GPU = 16  # times: the driver opens a device file for each context, and NCCL maps files of shared memory
 
 
-def set_at_start(*, on_gpu: bool) -> None:
+def set_at_start(*, on_gpu: bool = False) -> None:
     """No core files, no disk filled, no descriptor flood, no memory that the machine doesn't have."""
     times = ON_GPU if on_gpu else 1
     for what, limit in (
