@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -122,16 +122,14 @@ def report_of(assignment: Assignment, seen: dict[str, str], laws: tuple[str, ...
     return Report("1", "", "", earned, assignment.points, False, (mark,), (), {}, "", 0.0)
 
 
-@contextmanager
-def opened(course: Course) -> Iterator[FakePipeline]:
+def opened(course: Course) -> AbstractContextManager[FakePipeline]:
     """A pipeline in a process of its own."""
-    yield FakePipeline()
+    return nullcontext(FakePipeline())
 
 
-@contextmanager
-def opened_without_disk(course: Course) -> Iterator[Callable[..., Report]]:
+def opened_without_disk(course: Course) -> AbstractContextManager[Callable[..., Report]]:
     """A pipeline on a machine that is at fault."""
-    yield no_disk
+    return nullcontext(no_disk)
 
 
 def no_disk(*_: object, **__: object) -> Report:
