@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from grader import feedback, instructors, many, racing
-from grader.asked import ASSIGNMENT, KEYWORD, OUT, SUBMISSION, course_of, page_of, show
-from grader.devices import num_cores
+from grader.commands import batch, feedback, instructors, racing
+from grader.commands.asked import ASSIGNMENT, JOBS, KEYWORD, OUT, SUBMISSION, course_of, page_of, show, teller
 from grader.errors import UsageError
-from grader.exits import EXIT_CALLER, EXIT_COURSE, EXIT_INTERRUPTED, EXIT_MACHINE, with_blame
+from grader.exits import EXIT_CALLER, EXIT_COURSE, EXIT_INTERRUPTED, EXIT_MACHINE, exit_code, with_blame
 from grader.levels import LEVELS
 
 if TYPE_CHECKING:
     from grader.course import Course
     from grader.records import Assignment, Report
     from grader.report.page import Page
-    from grader.selfcheck import GradeOne, Progress
+    from grader.selfcheck import GradeOne
 
 
 def main() -> NoReturn:
@@ -43,12 +42,8 @@ def commands() -> None:
 
 
 TEACHING, RACING = (feedback.watch, feedback.laws, feedback.hint, feedback.trace, feedback.site), (racing.race, racing.leaderboard)
-for command in (*TEACHING, *RACING, many.batch, *instructors.COMMANDS):
+for command in (*TEACHING, *RACING, batch.batch, *instructors.COMMANDS):
     commands.add_command(command)
-
-JOBS = click.option(
-    "--jobs", "-j", type=click.IntRange(1), default=num_cores, show_default="one per core", help="Gradings that run side by side."
-)
 
 
 @commands.command()
@@ -64,7 +59,6 @@ def grade(wanted: tuple[str, ...], submission: Path, profile: str, out: Path, re
     from grader.pipeline import grade as carry
     from grader.report.live import LiveProgress
     from grader.report.terminal import render
-    from grader.score import exit_code
 
     if profile == "gpu" and replay:
         raise UsageError("--replay starts no rank, so it has no GPU stage. Replay with --profile cpu.")
@@ -88,10 +82,9 @@ def gpu(submission: Path | None, out: Path) -> int:
     """Add the GPU stage to a report that has the CPU's marks: here, on a node that Slurm gives, on a runner with GPUs."""
     from grader.report.files import read
     from grader.report.terminal import render
-    from grader.score import exit_code
 
     report = read(out)
-    if any("gpu" in law.judged_on for each in report.assignments for task in each.tasks for law in task.laws):
+    if any("gpu" in law.judged_on for law in report.laws()):
         raise UsageError(f"{out} has the verdicts of a GPU already; grade anew to have others.")
     course, page = course_of(())[0], page_of()
     report = _gpu_stage(course, report, submission or Path(report.origin), out, None, page)
@@ -121,7 +114,7 @@ def selfcheck(wanted: tuple[str, ...], full: bool, sample: int, per_law: int | N
         full=full,
         sample=Sample(sample),
         per_law=Sample(per_law) if per_law else None,
-        progress=_told(page),
+        progress=teller(page),
     )
     page.console.print(table(proof))
     return EXIT_COURSE if proof.bad else 0
@@ -141,7 +134,7 @@ def mutants(wanted: tuple[str, ...], full: bool, keyword: str, out: Path | None,
     course, assignments = _instructors(wanted, "mutants")
     page = page_of()
     crew = Several(functools.partial(_graded_together, out=out), course, jobs)
-    trials = try_mutants(course, assignments, crew, full=full, only=keyword, progress=_told(page))
+    trials = try_mutants(course, assignments, crew, full=full, only=keyword, progress=teller(page))
     for trial in trials:
         page.paragraph(
             f"{trial.path}: {trial.sentence}", lead="✓ " if trial.is_caught else "✗ ", lead_style="green" if trial.is_caught else "red"
@@ -168,7 +161,7 @@ def exploits(keyword: str, table: Path | None, level: str, jobs: int) -> int:
 
     course, page = _instructors((), "exploits")[0], page_of()
     crew = Several(functools.partial(_graded_together, at_most=level), course, jobs)
-    return run_exploits(course, crew, page, keyword, table, _told(page))
+    return run_exploits(course, crew, page, keyword, table, teller(page))
 
 
 @commands.command()
@@ -255,7 +248,7 @@ def _gpu_stage(course: Course, report: Report, submission: Path, out: Path, keyw
     profile = GpuProfile(devices.found())
     with opened_runs(course.root, out) as runs, LiveProgress(page) as progress:
         report = add_gpu_stage(
-            course, report, submission, assignments, profile=profile, runs=runs, keyword=keyword, progress=progress, told=_told(page)
+            course, report, submission, assignments, profile=profile, runs=runs, keyword=keyword, progress=progress, told=teller(page)
         )
     write_all(report, out)
     return report
@@ -267,11 +260,6 @@ def _instructors(wanted: tuple[str, ...], command: str) -> tuple[Course, tuple[A
     course, assignments = course_of(wanted)
     require_instructors(course, command)
     return course, assignments
-
-
-def _told(page: Page) -> Progress:
-    """Says each step on a terminal, and nothing into a file."""
-    return (lambda step: page.paragraph(step, style="dim")) if page.console.is_terminal else (lambda step: None)
 
 
 @contextmanager

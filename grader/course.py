@@ -110,6 +110,13 @@ def edited_given(root: Path) -> tuple[str, ...]:
     return (f"{' and '.join(edited)} was edited: what counts is graded with the course's own copy.",) if edited else ()
 
 
+def probe_files(root: Path, assignment: str) -> tuple[Path, ...]:
+    """What runs beside a submission: tests/probes/<name>.py, or a package of that name; the file whose functions are called comes first."""
+    room = root / "tests" / "probes"
+    package = sorted((room / assignment).glob("*.py"), key=lambda path: (path.name != "__init__.py", path.name))
+    return tuple(package) or (room / f"{assignment}.py",)
+
+
 def find_root(start: Path | None = None) -> Path:
     """The nearest folder, from `start` (default: here) upwards, that holds an `assignments` folder with a specification.
 

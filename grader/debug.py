@@ -58,10 +58,13 @@ def debug(course: Course, out: Path, key: str, origin: Path | None, rank: int = 
         )
     _, request = found
     if not 0 <= rank < request.world_size:
-        raise UsageError(f"this observation has ranks 0 to {request.world_size - 1}, not {rank}")
+        raise UsageError(f"this observation has ranks 0 to {request.world_size - 1}, not {rank}: choose one with --rank")
     gpus = [gpu.uuid for gpu in devices.found()] if request.device == "cuda" else []
     if request.device == "cuda" and len(gpus) < request.world_size:
-        raise UsageError(f"this observation was made on GPUs, one for each rank: {request.world_size} are needed, {len(gpus)} are here")
+        raise UsageError(
+            f"this observation was made on GPUs, one for each rank: {request.world_size} are needed, {len(gpus)} are here. "
+            "Debug it where they are, or a failure of the CPU's, which has a key of its own."
+        )
     assignment = select(course, [request.assignment])[0]
     submission = Submission(str(origin.resolve()), str(origin), {name: "" for name in assignment.files if (origin / name).exists()})
     mine, its = socket.socketpair()

@@ -23,7 +23,8 @@ from grader.levels import LEVELS
 from grader.observe.observer import Observer
 from grader.observe.profile import GpuProfile
 from grader.pipeline import opened_runs
-from grader.ranks.isolation import let_ranks_in, level_in
+from grader.ranks.access import let_ranks_in
+from grader.ranks.isolation import level_in
 from grader.records import Assignment, GiB, Submission, Transport, digest
 from grader.remedies import IN_GENERAL, remedy
 from grader.report.page import Page

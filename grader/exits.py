@@ -10,9 +10,10 @@ from typing import Any
 import click
 
 from grader.errors import CourseError, MachineError, UsageError
+from grader.records import Report
 
-EXIT_LAW_FAILED, EXIT_CALLER, EXIT_COURSE, EXIT_MACHINE, EXIT_INTERRUPTED = 1, 2, 3, 4, 130
-LATEST = Path(".grade/latest")
+EXIT_ALL_PASSED, EXIT_LAW_FAILED, EXIT_CALLER, EXIT_COURSE, EXIT_MACHINE, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130
+LATEST = Path(".grade/latest")  # where a run is kept unless the command line says otherwise
 Command = Callable[..., int]
 
 
@@ -35,6 +36,19 @@ def with_blame(command: Command) -> Command:
             return _crashed(error, options.get("out") or LATEST)
 
     return guarded
+
+
+def exit_code(report: Report) -> int:
+    """How a grading ends: a wrong course outranks a wrong machine, and either outranks a failed law."""
+    if report.interrupted:
+        return EXIT_INTERRUPTED
+    laws = report.laws()
+    outcomes = {case.outcome for law in laws for case in law.cases}
+    if "course_error" in outcomes or any(law.verdict == "error" and not law.cases for law in laws):
+        return EXIT_COURSE
+    if "machine_error" in outcomes:
+        return EXIT_MACHINE
+    return EXIT_LAW_FAILED if any(law.verdict == "failed" for law in laws) else EXIT_ALL_PASSED
 
 
 def _said(sentence: str, status: int) -> int:

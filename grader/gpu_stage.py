@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,19 +18,18 @@ from grader.errors import CourseError, UsageError
 from grader.gpu_trial import trial
 from grader.judge.ports import Progress
 from grader.judge.session import judge
-from grader.observe.backlog import Backlog
+from grader.observe.backlog import Backlog, Told
 from grader.observe.live import Runs
 from grader.observe.observer import Observer
 from grader.observe.profile import GpuProfile
 from grader.pipeline import environment, needed_by, taken_in
 from grader.ranks.isolation import ON_GPUS, why_formative
-from grader.records import NOT_SELECTED, Assignment, CaseVerdict, LawMark, Message, Report, canonical, digest
+from grader.records import NOT_SELECTED, Assignment, CaseVerdict, Message, Report, canonical, digest
 from grader.score import is_provisional, score
 
 WAITING = "No GPU is here that works: these are the CPU's marks. The GPU stage waits: run `grader gpu` on this run folder where a GPU is."
 RANKS_PER_GPU = 4  # at a time: starting takes seconds and is mostly waiting
 NUM_PASSES_LIMIT = 30  # each gets a test one observation further
-Told = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ def add_gpu_stage(
     trouble = "" if is_tried else trial(profile)
     if trouble:
         return replace(report, waits_for=("gpu",), provisional=True, notes=(*_notes_before(report), f"{WAITING} ({trouble})"))
-    laws = [law.id for law in _laws(report) if law.verdict == "passed"]
+    laws = [law.id for law in report.laws() if law.verdict == "passed"]
     with taken_in(path, assignments, runs, profile.flavours) as observer:
         if digest(canonical({name: submission.hash for name, submission in observer.submissions.items()})) != report.submission:
             raise UsageError(f"{path} is not what the CPU's marks are about: a file has changed since. Grade it again.")
@@ -117,8 +116,8 @@ def judge_on_gpus(
 
 def merge(assignments: Sequence[Assignment], report: Report, judged: Judged, profile: GpuProfile) -> Report:
     """One report of both: marks are added up anew from all verdicts, and say on what they rest."""
-    marks = score(assignments, [case for law in _laws(report) for case in law.cases] + list(judged.verdicts))
-    has_hidden = any(case.hidden for law in _laws(report) for case in law.cases if not _is_unselected(case))
+    marks = score(assignments, [case for law in report.laws() for case in law.cases] + list(judged.verdicts))
+    has_hidden = any(case.hidden for law in report.laws() for case in law.cases if not _is_unselected(case))
     isolation = report.isolation.removesuffix(ON_GPUS) + (ON_GPUS if judged.verdicts else "")
     return replace(
         report,
@@ -139,10 +138,6 @@ def merge(assignments: Sequence[Assignment], report: Report, judged: Judged, pro
 def _where(profile: GpuProfile) -> dict[str, str]:
     """The machine of the GPU stage, which may be another than that of the CPU's marks."""
     return {f"gpu_stage_{name}": value for name, value in environment().items()} | devices.facts(profile.gpus)
-
-
-def _laws(report: Report) -> list[LawMark]:
-    return [law for assignment in report.assignments for task in assignment.tasks for law in task.laws]
 
 
 def _on_gpu(verdict: CaseVerdict) -> CaseVerdict:

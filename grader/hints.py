@@ -25,7 +25,7 @@ def tell(course: Course, wanted: str, more: int, page: Page, out: Path) -> None:
     assignment, task, law = _named(course, wanted)
     of = law if law is not None and law.hints else task
     if more >= len(of.hints):
-        raise UsageError(f"{of.id} has {len(of.hints)} hints, and you have asked for number {more + 1}.")
+        raise UsageError(f"{of.id} has {len(of.hints)} hints, and you asked for number {more + 1}; the last is MORE={len(of.hints) - 1}.")
     if assignment.records_hints:
         _record(out, task, of, more)
     about = task.title if of is task else f"{task.title}, {of.id.rpartition('.')[2]}"

@@ -22,7 +22,8 @@ from grader.levels import LEVELS
 from grader.observe.live import Runs
 from grader.observe.observer import Observer
 from grader.policy import hits
-from grader.ranks.isolation import let_ranks_in, why_formative
+from grader.ranks.access import let_ranks_in, lives
+from grader.ranks.isolation import why_formative
 from grader.records import Assignment, Report, Spent, Submission, canonical, digest
 from grader.report.files import PRIVATE, write, write_all
 from grader.report.json_report import SCHEMA_NAME
@@ -130,7 +131,7 @@ def taken_in(
     """
     run_folder = runs.store.path.parent
     for leftover in run_folder.glob("graded-*"):
-        if not Path(f"/proc/{leftover.name.partition('-')[2]}").exists():  # its grader was killed
+        if (pid := leftover.name.partition("-")[2]).isdigit() and not lives(int(pid)):  # its grader was killed
             shutil.rmtree(leftover, ignore_errors=True)
     copies = run_folder / f"graded-{os.getpid()}"
     shutil.rmtree(copies, ignore_errors=True)

@@ -460,6 +460,10 @@ class AssignmentMark:
     possible: int
     tasks: tuple[TaskMark, ...]
 
+    def laws(self) -> tuple[LawMark, ...]:
+        """Every law, in the order of the tasks."""
+        return tuple(law for task in self.tasks for law in task.laws)
+
 
 @dataclass(frozen=True, slots=True)
 class Spent:
@@ -497,3 +501,7 @@ class Report:
     waits_for: tuple[ProfileName, ...] = ()  # profiles that were asked for and are still to be judged
     formative: str = ""  # why these points are a help and no marks: the walls were weaker than the course asks for
     spent: Spent | None = None
+
+    def laws(self) -> tuple[LawMark, ...]:
+        """Every law, in the course's order."""
+        return tuple(law for assignment in self.assignments for law in assignment.laws())

@@ -6,9 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from grader.errors import CourseError
-from grader.records import NOT_SELECTED, Assignment, AssignmentMark, CaseVerdict, Law, LawMark, LawVerdict, Message, Report, Task, TaskMark
-
-EXIT_ALL_PASSED, EXIT_LAW_FAILED, EXIT_CALLER, EXIT_COURSE, EXIT_MACHINE, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130
+from grader.records import NOT_SELECTED, Assignment, AssignmentMark, CaseVerdict, Law, LawMark, LawVerdict, Message, Task, TaskMark
 
 NO_CASE = "The course is wrong: this law has no case, so nothing could pass it."
 
@@ -26,7 +24,7 @@ def score(assignments: Sequence[Assignment], verdicts: Sequence[CaseVerdict]) ->
 
 def is_provisional(assignments: Sequence[Assignment], marks: Sequence[AssignmentMark], has_hidden: bool) -> bool:
     """Whether the marks may still change: no hidden case was run, or a law is pending that no failed law has settled."""
-    verdicts = {law.id: law.verdict for mark in marks for task in mark.tasks for law in task.laws}
+    verdicts = {law.id: law.verdict for mark in marks for law in mark.laws()}
     unsettled = (
         law.id
         for assignment in assignments
@@ -34,19 +32,6 @@ def is_provisional(assignments: Sequence[Assignment], marks: Sequence[Assignment
         if verdicts[law.id] in ("not_judged", "error") and not _failed_need(law, assignment, verdicts)
     )
     return not has_hidden or any(unsettled)
-
-
-def exit_code(report: Report) -> int:
-    """The exit code of contracts: a wrong course outranks a wrong machine, and either outranks a failed law."""
-    if report.interrupted:
-        return EXIT_INTERRUPTED
-    laws = [law for assignment in report.assignments for task in assignment.tasks for law in task.laws]
-    outcomes = {case.outcome for law in laws for case in law.cases}
-    if "course_error" in outcomes or any(law.verdict == "error" and not law.cases for law in laws):
-        return EXIT_COURSE
-    if "machine_error" in outcomes:
-        return EXIT_MACHINE
-    return EXIT_LAW_FAILED if any(law.verdict == "failed" for law in laws) else EXIT_ALL_PASSED
 
 
 def _grouped(assignments: Sequence[Assignment], verdicts: Sequence[CaseVerdict]) -> dict[str, list[CaseVerdict]]:

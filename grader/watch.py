@@ -98,8 +98,7 @@ class Rounds:
 
 def failures(report: Report) -> list[LawMark]:
     """Laws that failed, or that an error of ours kept from being judged."""
-    laws = (law for each in report.assignments for task in each.tasks for law in task.laws)
-    return [law for law in laws if law.cases and law.verdict in ("failed", "error")]
+    return [law for law in report.laws() if law.cases and law.verdict in ("failed", "error")]
 
 
 def is_untouched(task: Task, assignment: Assignment, submission: Path) -> bool:

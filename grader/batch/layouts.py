@@ -24,9 +24,9 @@ import yaml
 from grader.batch.people import Person
 from grader.errors import UsageError
 from grader.intake.bag import is_litter
+from grader.yaml_file import LOADER
 
 METADATA = "submission_metadata.yml"
-YamlLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MOODLE = re.compile(r"(?P<name>.+?)_(?P<number>\d+)_assignsubmission_(?:file|onlinetext)(?:_(?P<file>.*))?", re.DOTALL)
 CANVAS = re.compile(r"(?P<name>.+?)(?:_LATE)?_(?P<number>\d+)_\d+_(?P<file>.+)", re.DOTALL)
 ENDINGS = (".tar.gz", ".tgz", ".tar", ".zip", ".py.txt", ".py", ".ipynb")  # of what one student may hand in as a single file
@@ -66,7 +66,8 @@ def look_into(folder: Path, layout: str = "") -> Found:
                 return found
     if layout in ("", "plain"):
         return _plain(folder, entries)
-    raise UsageError(f"{folder} holds no {layout} download; there is {', '.join(entry.name for entry in entries[:3])}.")
+    there = ", ".join(entry.name for entry in entries[:3])
+    raise UsageError(f"{folder} holds no {layout} download; there is {there}. Without --layout it is found out what it is.")
 
 
 def _entries(folder: Path) -> list[Path]:
@@ -81,7 +82,7 @@ def _gradescope(folder: Path, entries: list[Path]) -> Found | None:
     if not (folder / METADATA).is_file():
         return None
     try:
-        told = yaml.load((folder / METADATA).read_bytes(), YamlLoader)
+        told = yaml.load((folder / METADATA).read_bytes(), LOADER)
         hand_ins = [_of_gradescope(folder / str(name), facts) for name, facts in told.items()]
     except (yaml.YAMLError, AttributeError, TypeError, KeyError, ValueError) as unfit:
         raise UsageError(f"{folder / METADATA} is not what Gradescope writes: {unfit}; export the submissions again") from unfit

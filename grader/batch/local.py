@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 from grader.batch.work import Ended, Job, Work, carry_out
-from grader.observe.live import LATEST
+from grader.exits import LATEST
 from grader.pipeline import opened_runs
 
 NUM_ATTEMPTS = 3

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from grader.course import Course, find_root, load, select
+from grader.course import Course, find_root, load, probe_files, select
 from grader.errors import CourseError, MachineError, UsageError
 from grader.intake import intake
 from grader.ledger import State
@@ -77,7 +77,7 @@ def judged_by(course: Course, assignments: Sequence[Assignment]) -> str:
     """A hash of all but the submission that decides marks: the grader, the tests of `assignments`, the secret, versions."""
     root = course.root
     tests = [root / "tests" / room / f"test_{each.name}.py" for each in assignments for room in ("public", "hidden")]
-    probes = [root / "tests" / "probes" / f"{each.name}.py" for each in assignments]
+    probes = [path for each in assignments for path in probe_files(root, each.name)]
     specifications = [root / "assignments" / each.name / "assignment.yaml" for each in assignments]
     rooms = sorted(path for room in (GRADER, given_room(root), root / "tests" / "laws") for path in room.rglob("*.py"))
     files = [path for path in (*tests, *probes, *specifications, *rooms) if path.is_file()]
@@ -136,8 +136,7 @@ def _failed(key: str, sentence: str, *, is_course: bool = False) -> Ended:
 
 def _summed(key: str, report: Report) -> Ended:
     """What a row needs of a report; a report with a fault of ours in it gives no mark."""
-    laws = [law for each in report.assignments for task in each.tasks for law in task.laws]
-    blames = {case.outcome: case.message.seen if case.message else "" for law in laws for case in law.cases}
+    blames = {case.outcome: case.message.seen if case.message else "" for law in report.laws() for case in law.cases}
     for outcome in ("course_error", "machine_error"):
         if outcome in blames:
             return _failed(key, blames[outcome], is_course=outcome == "course_error")

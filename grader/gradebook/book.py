@@ -60,7 +60,8 @@ def open_book(folders: Sequence[Path], assignments: Sequence[Assignment], only: 
         rows = _rows(folder)
         for name in {name for row in rows for name in row.marks}:
             if name not in points:
-                raise UsageError(f"{folder / LEDGER_NAME} has marks for {name!r}, which this course has no assignment of.")
+                seen = f"{folder / LEDGER_NAME} has marks for {name!r}, which this course has no assignment of"
+                raise UsageError(f"{seen}: is it a class of this course?")
             if name in owners:
                 raise UsageError(f"{owners[name]} and {folder} both have marks for {name}; name the one that counts.")
             owners[name] = folder
@@ -70,7 +71,9 @@ def open_book(folders: Sequence[Path], assignments: Sequence[Assignment], only: 
             students[row.student] = row if known is None or not (known.name or known.email) else known
     names = tuple(each.name for each in assignments if each.name in owners and (not only or each.name in only))
     if not names or any(name not in owners for name in only):
-        raise UsageError(f"{' and '.join(map(str, folders))}: there are marks for {', '.join(owners) or 'nothing yet'}.")
+        seen = ", ".join(owners)
+        try_this = f"there are marks for {seen}; choose among them with -a." if seen else "nothing has a mark yet; `grader batch` goes on."
+        raise UsageError(f"{' and '.join(map(str, folders))}: {try_this}")
     entries = {
         (student, name): _entry(student, name, found[str(owners[name])].get(student), points[name], owners[name])
         for student in students

@@ -13,9 +13,9 @@ from grader.errors import UsageError
 
 DELIMITERS = ",;\t|"
 # A spreadsheet runs a cell that begins so, in some places with signs of double width (OWASP: CSV injection); and one that splits lines at
-# semicolons or tabs, as other languages' do, begins a cell in the middle of ours, whatever quotes stand around it.
+# semicolons or tabs, as other languages' do, or sees no quotes, begins a cell in the middle of ours.
 SIGNS = "=+@\\-" + "".join(chr(ord(sign) + 0xFEE0) for sign in "=+@-")
-FORMULA = re.compile(rf"\A(?=[\t\r\n])|(?:\A|(?<=[;\t\r\n]))(?=[^\S\t\r\n]*[{SIGNS}])")
+FORMULA = re.compile(rf"\A(?=[\t\r\n])|(?:\A|(?<=[,;\t\r\n]))(?=[^\S\t\r\n]*[{SIGNS}])")
 BOMS = {b"\xef\xbb\xbf": "utf-8", b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 
 
@@ -92,7 +92,7 @@ def _split(text: str, sheet: Sheet) -> None:
         found = cell.match(text, at)
         if found is None:
             line = text.count("\n", 0, at) + 1
-            raise UsageError(f"{sheet.path}:{line}: a quoted cell has no end, or something stands after its end.")
+            raise UsageError(f"{sheet.path}:{line}: a quoted cell has no end, or something stands after its end. Save it as CSV once more.")
         cells.append(found[1])
         at = found.end()
         if found[2] != sheet.delimiter:

@@ -13,7 +13,7 @@ from grader.gradebook.cells import read_sheet
 from grader.gradebook.settle import Finals
 from grader.ledger import LEDGER_NAME
 from grader.report import github
-from grader.report.files import PRIVATE, write_bytes
+from grader.report.files import PRIVATE, read_public, write_bytes
 
 EXPORTS = "exports"  # the room for what is written, in the folder of a class
 TABLES = {"csv": (tables.to_csv, "marks.csv"), "markdown": (tables.to_markdown, "marks.md")}
@@ -43,7 +43,8 @@ def write(book: Book, finals: Finals, order: Order) -> tuple[Path, list[str]]:
         target = order.to or book.folder / EXPORTS / order.form
         return target, per_student.write_class(book, finals, order.form, target)
     if order.form not in TABLES:
-        raise UsageError(f"{order.form} is of one run folder, such as .grade/latest, and {book.folder} is a class.")
+        seen = f"{order.form} is of one run folder, and {book.folder} is a class"
+        raise UsageError(f"{seen}: name a run folder, such as .grade/latest, or another --format.")
     make, name = TABLES[order.form]
     target = _target(book, order, name)
     write_bytes(target, make(book, finals).encode("utf-8", "backslashreplace"), PRIVATE)
@@ -58,7 +59,7 @@ def write_run(folder: Path, form: str, to: Path | None) -> str:
     """
     if form not in (GITHUB, *per_student.FORMS):
         raise UsageError(f"{form} is of a class, and {folder} has no {LEDGER_NAME}: name the folder that `grader batch` wrote.")
-    report = per_student.read_report(folder)
+    report = read_public(folder)
     if form == GITHUB:
         if to is not None:
             with to.open("a", encoding="utf-8") as stream:

@@ -183,11 +183,7 @@ def _items(laws: dict[str, _Seen], marks: Sequence[int]) -> Iterator[Item]:
 
 def correlation(x: Sequence[float], y: Sequence[float]) -> float | None:
     """Pearson's r; None if either doesn't vary. With 0 and 1 in `x` it is the point-biserial correlation."""
-    mean_x, mean_y = statistics.fmean(x), statistics.fmean(y)
-    spread_x, spread_y = (math.fsum((value - mean) ** 2 for value in values) for values, mean in ((x, mean_x), (y, mean_y)))
-    if spread_x == 0 or spread_y == 0:
-        return None
-    return math.fsum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True)) / math.sqrt(spread_x * spread_y)
+    return statistics.correlation(x, y) if len(set(x)) > 1 and len(set(y)) > 1 else None
 
 
 def upper_lower(passes: Sequence[float], points: Sequence[float]) -> float | None:

@@ -8,14 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
-import msgspec
-
-from grader.errors import UsageError
 from grader.gradebook.book import Book
 from grader.gradebook.settle import Final, Finals, total, written
 from grader.records import Json, Report, digest
 from grader.report import autolab, gradescope, junit, prairielearn
-from grader.report.files import PRIVATE, write
+from grader.report.files import PRIVATE, read_public, write
 
 LONGEST_NAME = 100  # letters; a file system has 255 bytes
 
@@ -69,14 +66,6 @@ def write_class(book: Book, finals: Finals, form: str, target: Path) -> list[str
     return left_out
 
 
-def read_report(folder: Path) -> Report:
-    """The student's form of a report. UsageError if there is none that can be read."""
-    try:
-        return msgspec.json.decode((folder / "report.json").read_bytes(), type=Report)
-    except (OSError, msgspec.MsgspecError) as unfit:
-        raise UsageError(f"{folder} holds no report of this grader's that can be read: {unfit}; grade into it first") from unfit
-
-
 def folder_name(student: str) -> str:
     """An id as a folder: whatever it contains, it names one folder and leads nowhere else."""
     name = quote(student, safe="@+ ", errors="surrogatepass")
@@ -87,7 +76,7 @@ def folder_name(student: str) -> str:
 def _report_of(book: Book, of_student: dict[str, Final]) -> Report:
     """One report of all assignments of the book, which may lie in several folders."""
     reports = {final.entry.report: None for final in of_student.values()}
-    read = {folder: read_report(folder) for folder in reports if folder is not None}
+    read = {folder: read_public(folder) for folder in reports if folder is not None}
     marks = tuple(mark for report in read.values() for mark in report.assignments if mark.name in book.assignments)
     first = next(iter(read.values()))
     return replace(first, assignments=marks, earned=sum(mark.earned for mark in marks), possible=sum(mark.possible for mark in marks),

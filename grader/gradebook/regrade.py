@@ -10,10 +10,10 @@ from pathlib import Path
 
 from grader.course import Course
 from grader.errors import CourseError, UsageError
+from grader.exits import LATEST
 from grader.ledger import Ledger, Row
-from grader.observe.live import LATEST
 from grader.pipeline import grade, opened_runs
-from grader.records import Assignment, AssignmentMark, LawMark, Report, canonical, digest
+from grader.records import Assignment, AssignmentMark, Report, canonical, digest
 from grader.report.files import read, write_all
 from grader.report.json_report import to_json
 from grader.report.page import Page
@@ -150,10 +150,10 @@ def _unknown(mark: AssignmentMark, old: Report, new: Report) -> str:
     """Why this assignment can't be judged anew; "" if it can. Raises CourseError if a test is broken."""
     if old.submission != new.submission:
         return "the files are not those that were graded"
-    for case in (case for law in _laws(mark) for case in law.cases):
+    for case in (case for law in mark.laws() for case in law.cases):
         if case.outcome == "course_error":
             raise CourseError(f"{case.law}: {case.message.seen if case.message else case.id}\n{case.staff}")
-    missing = sorted({law.id for law in _laws(mark) if any(case.outcome == "machine_error" for case in law.cases)})
+    missing = sorted({law.id for law in mark.laws() if any(case.outcome == "machine_error" for case in law.cases)})
     named = " and ".join([*missing[:2], *(["others"] if len(missing) > 2 else [])])
     return f"no stored observation for {named}; grade again (grader batch)" if missing else ""
 
@@ -166,8 +166,4 @@ def _change(student: str, before: AssignmentMark | None, after: AssignmentMark) 
 
 
 def _passed(mark: AssignmentMark | None) -> set[str]:
-    return {law.id for law in _laws(mark) if law.verdict == "passed"} if mark else set()
-
-
-def _laws(mark: AssignmentMark) -> list[LawMark]:
-    return [law for task in mark.tasks for law in task.laws]
+    return {law.id for law in mark.laws() if law.verdict == "passed"} if mark else set()

@@ -54,5 +54,6 @@ def _git(path: Path, *arguments: str) -> bytes:
         raise UsageError(f"{path} is a git repository without files, and there is no git here: hand in a clone of it.") from None
     if ended.returncode:
         said = ended.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise UsageError(f"{path} is a git repository whose HEAD can't be read: {said[-1] if said else 'git gave no reason'}.")
+        why = said[-1] if said else "git gave no reason"
+        raise UsageError(f"{path} is a git repository whose HEAD can't be read: {why}. Commit once, or hand in the files themselves.")
     return ended.stdout

@@ -15,11 +15,14 @@ from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 
+from grader.course import probe_files
 from grader.errors import MachineError
+from grader.exits import LATEST
 from grader.frames import Bytes
 from grader.levels import LEVELS
 from grader.observe.endless import Endless
-from grader.ranks.isolation import NOT_RUN, label, let_ranks_in
+from grader.ranks.access import let_ranks_in
+from grader.ranks.isolation import NOT_RUN, label
 from grader.ranks.launch import Launch
 from grader.ranks.zygote import Zygote
 from grader.records import Assignment, Fault, Json, Outcome, RankOutcome, Request, Spent, Submission, canonical, digest
@@ -29,7 +32,6 @@ from grader.wire.endpoint import Endpoint
 from grader.wire.loopback import fault_of_traffic, is_without_network
 
 GRADER = Path(__file__).parents[1]
-LATEST = Path(".grade/latest")  # where the command line keeps a run unless it is told otherwise
 NOT_EXACT = frozenset({"cpu_limit", "silent", "idle"})  # faults found by a clock: kept for replay, looked at again when live
 
 
@@ -54,7 +56,7 @@ class Runs:
     _is_closed: bool = False
     _label: str = ""  # what isolation() says once the processes are gone
     _mine: threading.RLock = field(default_factory=threading.RLock)  # two threads may ask: the judge's and the one that looks ahead
-    _compiled: set[Path] = field(default_factory=set)
+    _compiled: set[str] = field(default_factory=set)
     _endless: Endless = field(default_factory=Endless)
     _under_way: dict[str, threading.Lock] = field(default_factory=dict)  # by key: equal requests share one run
 
@@ -71,7 +73,7 @@ class Runs:
     def key(self, submission: Submission, request: Request, *more: str | bytes) -> str:
         """What decides an outcome, hashed: submission, probe, case, inputs, what comes back, the code, versions, walls, and `more`."""
         self._environment = self._environment or environment_hash(self.root)
-        probes = self.probes(request.assignment).read_bytes()
+        probes = digest(*(path.read_bytes() for path in probe_files(self.root, request.assignment)))
         *stronger, weakest = [digest(submission.hash, probes, self._environment, canonical(request.header()), level, *more)
                               for level in self._levels(request)]  # fmt: skip
         return next((key for key in stronger if self.store.holds(key)), weakest)
@@ -84,10 +86,6 @@ class Runs:
             return LEVELS[-1:]
         self.prepare(request.flavour)
         return [self._zygotes[request.flavour].level()]
-
-    def probes(self, assignment: str) -> Path:
-        """The file whose functions run beside a submission."""
-        return self.root / "tests" / "probes" / f"{assignment}.py"
 
     def outcome(self, assignment: Assignment, submission: Submission, request: Request, key: str) -> Outcome:
         """What the request shows; MachineError when replaying and it isn't stored."""
@@ -156,7 +154,7 @@ class Runs:
         with self._mine:  # the given code is copied, and the probes compiled, by the first who needs it
             if known := self._endless.answer(submission.hash, request.world_size):
                 return known
-            self._compile(self.probes(request.assignment))
+            self._compile(request.assignment)
             folder, debug = self.store.path.parent, self.debug_command(key)
             openings = openings_of(self.root, folder, assignment, submission, request, debug, gpus)
             for order, _ in openings:
@@ -189,12 +187,13 @@ class Runs:
             ranks_cpu_s = seen.ranks_cpu_s + sum(rank.cpu_s for rank in outcome.ranks)
             self.spent = Spent(seen.num_runs + 1, seen.num_ranks + len(outcome.ranks), ranks_cpu_s, importing_s)
 
-    def _compile(self, probes: Path) -> None:
-        """Leave bytecode beside `probes`, once: compiling takes 10 ms in every rank, and a grading may have a thousand."""
-        if probes not in self._compiled:
-            with contextlib.suppress(OSError):  # a folder that can't be written is only slower
-                py_compile.compile(str(probes), quiet=2)
-            self._compiled.add(probes)
+    def _compile(self, assignment: str) -> None:
+        """Leave bytecode beside the probes, once: compiling takes 10 ms in every rank, and a grading may have a thousand."""
+        if assignment not in self._compiled:
+            for path in probe_files(self.root, assignment):
+                with contextlib.suppress(OSError):  # a folder that can't be written is only slower
+                    py_compile.compile(str(path), quiet=2)
+            self._compiled.add(assignment)
 
     def _replace_dead(self, zygote: Zygote) -> None:
         with self._mine:
@@ -233,7 +232,7 @@ def openings_of(
         order = {
             "rank": rank, "world_size": request.world_size, "transport": request.network.transport, "seed": request.seed,
             "probe": request.probe, "parameters": request.parameters, "extra_bytes": request.limits.extra_bytes,
-            "probes": str(root / "tests" / "probes" / f"{request.assignment}.py"), "submission": submission.folder,
+            "probes": str(probe_files(root, request.assignment)[0]), "submission": submission.folder,
             "files": [name for name in assignment.files if name in submission.files], "given": str(given),
             "inputs": [[name, tensor.dtype, list(tensor.shape)] for name, tensor in inputs.items()],
             "debug": debug, "device": request.device, "gpus": list(gpus),

@@ -28,10 +28,6 @@ class Traffic:
         """Bytes that this rank put into its calls."""
         return sum(event.num_bytes for event in self.calls(rank, phase))
 
-    def sent_elements(self, rank: int, phase: str | None = None) -> int:
-        """Elements that this rank put into its sends."""
-        return sum(math.prod(event.shape) for event in self.calls(rank, phase) if event.op == "send")
-
     def num_messages(self, rank: int, phase: str | None = None) -> int:
         """How many sends this rank made."""
         return sum(event.op == "send" for event in self.calls(rank, phase))

@@ -63,7 +63,7 @@ STUDIES = (
 
 def drawn(report: Report, store: Store) -> dict[str, list[Drawn]]:
     """The pictures by assignment: of each study the law's public case of most ranks that has one, a failed case before one that passed."""
-    marks = {law.id: (each.name, law) for each in report.assignments for task in each.tasks for law in task.laws}
+    marks = {law.id: (each.name, law) for each in report.assignments for law in each.laws()}
     found: dict[str, list[Drawn]] = {each.name: [] for each in report.assignments}
     room = NUM_STUDIED
     for study in (study for study in STUDIES if study.law in marks and room):

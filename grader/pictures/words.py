@@ -10,6 +10,7 @@ from grader.records import Event, TensorSpec
 
 PLACE = re.compile(r"\b([\w-]+\.py):(\d+)")
 LONGEST_LINE = 160
+NUM_PLACES = 6  # shown beside a message
 
 
 def describe(event: Event) -> str:
@@ -44,7 +45,7 @@ class Sources:
         lines = self._files[name]
         return lines[number - 1].strip()[:LONGEST_LINE] if 0 < number <= len(lines) else ""
 
-    def lines_in(self, text: str, most: int = 6) -> list[tuple[str, str]]:
-        """Every place that `text` names, once, with its line."""
+    def lines_in(self, text: str) -> list[tuple[str, str]]:
+        """The first places that `text` names, each once, with its line."""
         places = dict.fromkeys(f"{name}:{number}" for name, number in PLACE.findall(text))
-        return [(place, line) for place in list(places)[:most] if (line := self.line(place))]
+        return [(place, line) for place in list(places)[:NUM_PLACES] if (line := self.line(place))]

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import os
 import re
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from grader.levels import GROUP, LAYERS, LEVELS, NEEDED, is_enough, layers_of, level_of
+from grader.levels import LAYERS, LEVELS, NEEDED, is_enough, layers_of, level_of
 
 WORDS = {
     "reads": "list the course's folder", "reads_code": "read the grader's code", "writes": "write outside of its folder",
@@ -22,7 +17,6 @@ WORDS = {
 }  # fmt: skip
 NOT_RUN = "isolation: no rank was run"
 ON_GPUS = "; ranks on GPUs have limits only"
-_PR_SET_DUMPABLE = 4
 
 
 def label(seen: Sequence[Mapping[str, Any]]) -> str:
@@ -61,25 +55,3 @@ def why_formative(label: str, needed: str) -> str:
     if label == NOT_RUN or is_enough(seen, needed):
         return ""
     return f"Formative: marks need isolation {needed}, and {seen} was witnessed. `grader doctor` says what is missing."
-
-
-def let_ranks_in(folder: Path, *, reading: bool = False) -> None:
-    """Where the judge is root, ranks are users of their own: they may go through `folder`; `reading`: their group may read all in it.
-
-    Where root may not give files away, ranks stay its user, and the label says so.
-    """
-    if not hasattr(os, "geteuid") or os.geteuid() != 0:
-        return
-    with contextlib.suppress(OSError):
-        if not reading:
-            folder.chmod(folder.stat().st_mode | 0o011)
-            return
-        for path in [folder, *folder.rglob("*")]:
-            os.chown(path, -1, GROUP)
-            path.chmod(0o750 if path.is_dir() else 0o640)
-
-
-def be_unreadable() -> None:
-    """No process of the same user may open this one's memory, environment or descriptors, or trace it."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

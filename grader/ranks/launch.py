@@ -108,7 +108,8 @@ class Launch:
 
     def _pids(self, count: int) -> list[int]:
         if not select.select([self._control], [], [], FORK_DEADLINE_S)[0]:
-            raise MachineError(f"the machine did not fork {count} ranks within {FORK_DEADLINE_S:.0f} s")
+            seen = f"the machine did not fork {count} ranks within {FORK_DEADLINE_S:.0f} s"
+            raise MachineError(f"{seen}: is it short of memory or processes? Fewer --jobs need less")
         words = self._hear()
         pids: list[int] = words[0]["pids"]
         return pids

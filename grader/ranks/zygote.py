@@ -21,7 +21,7 @@ from pathlib import Path
 from grader.errors import MachineError
 from grader.frames import Bytes, Words
 from grader.levels import LEVELS, level_of
-from grader.ranks.isolation import be_unreadable
+from grader.ranks.access import be_unreadable, lives
 from grader.ranks.launch import Launch, Pipes
 from grader.records import Json, KiB
 
@@ -161,15 +161,5 @@ def sweep_leftovers() -> None:
     """Remove session folders whose judge no longer lives (their names carry its PID)."""
     for folder in Path(tempfile.gettempdir()).glob("grader-*-*"):
         pid = folder.name.split("-")[1]
-        if pid.isdigit() and not _lives(int(pid)):
+        if pid.isdigit() and not lives(int(pid)):
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

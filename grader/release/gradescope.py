@@ -13,6 +13,7 @@ SCRIPTS = ("setup.sh", "run_autograder")
 ROOMS = (
     "assignments/{name}/assignment.yaml",
     "tests/probes/{name}.py",
+    "tests/probes/{name}/*.py",
     "tests/public/test_{name}.py",
     "tests/hidden/test_{name}.py",
 )

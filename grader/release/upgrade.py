@@ -171,7 +171,7 @@ def _verified(sums: Mapping[str, str], read: Callable[[str], bytes | None], sour
     files = {}
     for path, expected in sums.items():
         if path.startswith("/") or ".." in path.split("/") or "\\" in path:
-            raise UsageError(f"{source} names {path!r}, which leads outside of the course; nothing was changed.")
+            raise UsageError(f"{source} names {path!r}, which leads outside of the course; nothing was changed. {TRY}")
         content = read(path)
         if content is None or expected not in (hashlib.sha256(content).hexdigest(), _sum(content)):
             raise UsageError(f"{source} is damaged: {path} is {'missing' if content is None else 'another'}; nothing was changed. {TRY}")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from grader.records import LawMark, Report, Task
 from grader.report.causes import Cause
 from grader.report.page import Page
-from grader.report.selection import headline, laws_of, passes_in_part
+from grader.report.selection import headline, passes_in_part
 from grader.report.terminal import explain, is_not_started
 
 NAMED = 6  # laws, beside the one that is explained
@@ -32,9 +32,9 @@ def render(report: Report, failed: Sequence[LawMark], waiting: Sequence[Task], p
     if waiting:
         others = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
         page.paragraph(f"not started: {waiting[0].title} ({waiting[0].id}){others}", lead="– ", lead_style="yellow")
-    judged = [law for each in report.assignments for task in each.tasks for law in task.laws if law.verdict in ("passed", "failed")]
+    judged = [law for law in report.laws() if law.verdict in ("passed", "failed")]
     passed = sum(law.verdict == "passed" for law in judged)
-    if any(map(passes_in_part, laws_of(report))):  # a word of -k takes cases, which give no points
+    if any(map(passes_in_part, report.laws())):  # a word of -k takes cases, which give no points
         words = headline(report)
     else:
         words = f"{report.earned} of {report.possible} points" if is_whole else f"{passed} of the {len(judged)} laws that failed now pass"

@@ -10,7 +10,6 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from grader.records import NOT_STARTED, AssignmentMark, LawMark, Message
-from grader.report.selection import laws_of
 
 PLACE = re.compile(r"[\w.]+\.py:\d+")
 EXPLAINS = ("not_waited", "changed_in_flight", "raised", "crashed", "exited", "memory", "mismatch", "deadlock")  # most of all first
@@ -41,7 +40,7 @@ class Cause:
 def causes_of(assignment: AssignmentMark) -> list[Cause]:
     """Laws that failed or could not be judged through an error, by what they have in common; stubs are no cause."""
     equal: dict[Hashable, list[LawMark]] = {}
-    for law in laws_of(assignment):
+    for law in assignment.laws():
         if law.verdict in ("failed", "error") and law.message and law.message.diagnosis != NOT_STARTED:
             equal.setdefault((law.message.seen, law.message.where, law.message.diagnosis), []).append(law)
     found: dict[Hashable, Cause] = {}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,13 +34,17 @@ def write_all(report: Report, out: Path) -> None:
     write(out / "staff.json", json.dumps(staff_form(report), indent=1, ensure_ascii=False) + "\n", PRIVATE)
 
 
+def read_public(out: Path) -> Report:
+    """The student's form of the report in `out`. UsageError if there is none that can be read."""
+    with _readable(out):
+        return msgspec.json.decode((out / "report.json").read_bytes(), type=Report)
+
+
 def read(out: Path) -> Report:
     """The report that `write_all` left in `out`, with what the staff alone may see. UsageError if there is none that can be read."""
-    try:
-        report = msgspec.json.decode((out / "report.json").read_bytes(), type=Report)
+    report = read_public(out)
+    with _readable(out):
         told = {(each["law"], each["id"]): each for each in json.loads((out / "staff.json").read_text())}
-    except (OSError, ValueError, KeyError, msgspec.MsgspecError) as unfit:
-        raise UsageError(f"{out} holds no report of this grader's that can be read: {unfit}; grade into it first") from unfit
 
     def restored(case: CaseVerdict) -> CaseVerdict:
         staff = told.get((case.law, case.id))
@@ -54,9 +60,17 @@ def read(out: Path) -> Report:
     return replace(report, assignments=marks)
 
 
+@contextmanager
+def _readable(out: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError, KeyError, msgspec.MsgspecError) as unfit:
+        raise UsageError(f"{out} holds no report of this grader's that can be read: {unfit}; grade into it first") from unfit
+
+
 def staff_form(report: Report) -> Json:
     """Every case that did not pass, with all that is known of it; of one that passed its observations, which pictures are made of."""
-    cases = (case for assignment in report.assignments for task in assignment.tasks for law in task.laws for case in law.cases)
+    cases = (case for law in report.laws() for case in law.cases)
     return [
         {"law": case.law, "id": case.id, "hidden": case.hidden, "outcome": case.outcome, "keys": list(case.keys), "staff": case.staff}
         for case in cases

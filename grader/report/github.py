@@ -6,7 +6,6 @@ The form: GitHub's documentation, "Workflow commands for GitHub Actions". A step
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from grader.records import LawMark, Message, Report
 from grader.report.classroom import summary as table
@@ -28,7 +27,7 @@ def to_annotations(report: Report, folder: str) -> str:
 def to_summary(report: Report) -> str:
     """Marks as a table and every failed law, as Markdown, within what GitHub takes."""
     text = table(report)
-    for number, law in enumerate(failed := list(_failed(report))):
+    for number, law in enumerate(failed := _failed(report)):
         entry = f"\n- **{_plain(law.claim)}** `{law.id}` {_plain(law.message.seen) if law.message else ''}"
         if len((text + entry).encode()) > SUMMARY_BYTES - 100:
             return f"{text}\n- … and {len(failed) - number} more\n"
@@ -36,8 +35,8 @@ def to_summary(report: Report) -> str:
     return text + "\n"
 
 
-def _failed(report: Report) -> Iterator[LawMark]:
-    return (law for each in report.assignments for task in each.tasks for law in task.laws if law.verdict == "failed")
+def _failed(report: Report) -> list[LawMark]:
+    return [law for law in report.laws() if law.verdict == "failed"]
 
 
 def _annotation(law: LawMark, message: Message, folder: str) -> str:

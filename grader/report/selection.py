@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.records import NOT_SELECTED, AssignmentMark, CaseVerdict, LawMark, Report, TaskMark
@@ -27,14 +27,6 @@ class Tally:
         return cls(passed, len(run), sum(law.earned for law in settled), sum(law.possible for law in settled))
 
 
-def laws_of(mark: Report | AssignmentMark | TaskMark) -> list[LawMark]:
-    """Every law under `mark`, in the course's order."""
-    if isinstance(mark, TaskMark):
-        return list(mark.laws)
-    parts: Sequence[AssignmentMark | TaskMark] = mark.assignments if isinstance(mark, Report) else mark.tasks
-    return [law for part in parts for law in laws_of(part)]
-
-
 def is_selection(laws: Iterable[LawMark]) -> bool:
     """Whether any case of `laws` was left out, so that their points are no marks."""
     return any(_is_left_out(case) for law in laws for case in law.cases)
@@ -53,7 +45,8 @@ def passes_in_part(law: LawMark) -> bool:
 
 def standing(mark: AssignmentMark | TaskMark | LawMark) -> str:
     """Points earned of those possible; of a selection those of its settled laws, or its cases where no law is settled."""
-    laws = [law for law in ([mark] if isinstance(mark, LawMark) else laws_of(mark)) if not is_unasked(law)]
+    under = (mark,) if isinstance(mark, LawMark) else mark.laws if isinstance(mark, TaskMark) else mark.laws()
+    laws = [law for law in under if not is_unasked(law)]
     tally = Tally.of(laws)
     if laws and not tally.possible:
         return f"{tally.passed} of {sum(len(law.cases) for law in laws)} cases"
@@ -62,7 +55,7 @@ def standing(mark: AssignmentMark | TaskMark | LawMark) -> str:
 
 def headline(report: Report) -> str:
     """The sum in a few words: marks, or how far a selection of laws or of cases has come."""
-    laws = laws_of(report)
+    laws = report.laws()
     if not is_selection(laws):
         return f"{report.earned} of {report.possible} points"
     tally = Tally.of(laws)

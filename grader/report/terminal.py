@@ -24,7 +24,7 @@ from grader.report.causes import Cause, causes_of
 from grader.report.files import PAGE
 from grader.report.once import said_once
 from grader.report.page import Page
-from grader.report.selection import headline, is_selection, is_unasked, laws_of, passes_in_part, standing
+from grader.report.selection import headline, is_selection, is_unasked, passes_in_part, standing
 
 SIGNS: dict[LawVerdict, tuple[str, str]] = {
     "passed": ("✓", "green"),
@@ -50,6 +50,7 @@ EVIDENCE: dict[Evidence, str] = {  # how far a law's verdict can be believed; RE
 ISOLATION = "isolation: the walls around your ranks, from A, the strongest, to D, none"
 INDENT = 14  # of the text after a label
 LEAST_FOR_MAP = 40  # columns: a narrower page would break its rows
+NUM_SLOWEST = 8  # laws that the page names
 NARROW = 60  # columns below which the evidence labels give way to the claims
 
 
@@ -96,9 +97,13 @@ def _shown(task: TaskMark) -> list[LawMark]:
     return asked if is_begun else []
 
 
+def _all_shown(report: Report) -> list[LawMark]:
+    return [law for assignment in report.assignments for task in assignment.tasks for law in _shown(task)]
+
+
 def _selection(assignment: AssignmentMark, origin: str, page: Page) -> None:
     """What -k or a choice of laws has left open, and how to have all of it judged."""
-    laws = laws_of(assignment)
+    laws = assignment.laws()
     if not is_selection(laws):
         return
     page.blank()
@@ -195,7 +200,7 @@ def which_cases(laws: list[LawMark]) -> str:
 def _pending(report: Report, page: Page) -> None:
     """Why laws were not judged, each reason once."""
     reasons: dict[str, int] = {}
-    for law in (law for each in report.assignments for task in each.tasks for law in _shown(task)):
+    for law in _all_shown(report):
         if law.verdict == "not_judged" and not passes_in_part(law) and law.message:
             reasons[law.message.seen] = reasons.get(law.message.seen, 0) + 1
     if reasons:
@@ -208,12 +213,12 @@ def _sum(report: Report, page: Page, out: Path | None) -> None:
     page.blank()
     if report.interrupted:
         page.paragraph("Interrupted: these are the marks of what was judged until then.", style="bold yellow")
-    is_partial = is_selection(laws_of(report))
+    is_partial = is_selection(report.laws())
     page.paragraph(headline(report), style="bold green" if not is_partial and report.earned == report.possible else "bold")
     if report.waits_for:
         page.paragraph(f"Provisional: judged on the CPU; still to be judged: {', '.join(report.waits_for)}.", style="dim")
     elif report.provisional and not is_partial:  # a selection is no marks at all
-        has_hidden = any(case.hidden for assignment in report.assignments for law in laws_of(assignment) for case in law.cases)
+        has_hidden = any(case.hidden for law in report.laws() for case in law.cases)
         why = "some laws have not been judged" if has_hidden else "hidden cases count too, and none was run"
         page.paragraph(f"Provisional: {why}.", style="dim")
     if report.formative:
@@ -230,7 +235,7 @@ def _sum(report: Report, page: Page, out: Path | None) -> None:
 
 def _legend(report: Report, page: Page) -> None:
     """What the words beside the laws and the letter of the isolation mean: those that stand on this page."""
-    shown = {law.evidence for each in report.assignments for task in each.tasks for law in _shown(task)}
+    shown = {law.evidence for law in _all_shown(report)}
     words = [f"{word}: {meaning}" for word, meaning in EVIDENCE.items() if word in shown and page.width >= NARROW]
     words += [ISOLATION] if report.isolation.startswith("isolation ") else []
     if words:
@@ -246,11 +251,11 @@ def where_time_went(spent: Spent) -> str:
     return f"computing: the judge for {spent.judge_cpu_s:.1f} s, {ran}"
 
 
-def slowest(report: Report, most: int = 8) -> list[tuple[LawMark, float]]:
+def slowest(report: Report) -> list[tuple[LawMark, float]]:
     """The laws whose public cases took longest, with their seconds; none below a twentieth of one."""
     seconds = report.spent.laws_s if report.spent is not None else {}
-    laws = [(law, seconds.get(law.id, 0.0)) for assignment in report.assignments for law in laws_of(assignment)]
-    return sorted((each for each in laws if each[1] >= 0.05), key=lambda each: -each[1])[:most]
+    laws = [(law, seconds.get(law.id, 0.0)) for law in report.laws()]
+    return sorted((each for each in laws if each[1] >= 0.05), key=lambda each: -each[1])[:NUM_SLOWEST]
 
 
 def _profiles(law: LawMark) -> str:

@@ -59,12 +59,12 @@ def equal_costs(num_stages: int, **seconds: Seconds) -> dict[str, list[Seconds]]
     return {kind: [cost_s] * num_stages for kind, cost_s in seconds.items()}
 
 
-def simulate(schedule: Schedule, costs: Costs, *, latency_s: Seconds = 0, num_stages: int | None = None) -> Timeline:
-    """Play `schedule`; what goes from a rank to another takes `latency_s` and keeps nobody busy.
+def simulate(schedule: Schedule, costs: Costs, *, num_stages: int | None = None) -> Timeline:
+    """Play `schedule`; what goes from a rank to another takes no time.
 
     num_stages: of the whole pipeline, if the schedule doesn't name the highest. Deadlock if it can't come to its end.
     """
-    play = _Play(schedule, costs, latency_s, num_stages_of(schedule) if num_stages is None else num_stages)
+    play = _Play(schedule, costs, num_stages_of(schedule) if num_stages is None else num_stages)
     while any(play.advance(rank) for rank in range(len(schedule))):
         pass
     play.require_end()
@@ -74,9 +74,9 @@ def simulate(schedule: Schedule, costs: Costs, *, latency_s: Seconds = 0, num_st
 class _Play:
     """How far each rank has come."""
 
-    def __init__(self, schedule: Schedule, costs: Costs, latency_s: Seconds, num_stages: int) -> None:
-        self._schedule, self._costs, self._latency_s, self._num_stages = schedule, costs, latency_s, num_stages
-        self._done: dict[Action, tuple[int, Seconds]] = {}  # rank and end
+    def __init__(self, schedule: Schedule, costs: Costs, num_stages: int) -> None:
+        self._schedule, self._costs, self._num_stages = schedule, costs, num_stages
+        self._ends_s: dict[Action, Seconds] = {}
         self.lanes: list[list[Span]] = [[] for _ in schedule]
 
     def advance(self, rank: int) -> bool:
@@ -85,19 +85,18 @@ class _Play:
         before = len(lane)
         while len(lane) < len(actions) and not self._missing(actions[len(lane)]):
             action = actions[len(lane)]
-            start_s: Seconds = max([lane[-1].end_s if lane else 0, *self._arrivals(rank, action)])
+            start_s: Seconds = max([lane[-1].end_s if lane else 0, *self._arrivals(action)])
             end_s = start_s + self._costs[action.kind][action.stage]
             lane.append(Span(start_s, end_s, action))
-            self._done.setdefault(action, (rank, end_s))
+            self._ends_s.setdefault(action, end_s)
         return len(lane) > before
 
     def _missing(self, action: Action) -> list[Action]:
         """The first way of each need that nobody has met yet."""
-        return [ways[0] for ways in needs(action, self._num_stages) if not any(way in self._done for way in ways)]
+        return [ways[0] for ways in needs(action, self._num_stages) if not any(way in self._ends_s for way in ways)]
 
-    def _arrivals(self, rank: int, action: Action) -> list[Seconds]:
-        met = [self._done[way] for ways in needs(action, self._num_stages) for way in ways if way in self._done]
-        return [end_s if maker == rank else end_s + self._latency_s for maker, end_s in met]
+    def _arrivals(self, action: Action) -> list[Seconds]:
+        return [self._ends_s[way] for ways in needs(action, self._num_stages) for way in ways if way in self._ends_s]
 
     def require_end(self) -> None:
         """Raise Deadlock if a rank has something left: each rank's wait, and who should do what it waits for."""

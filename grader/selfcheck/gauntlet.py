@@ -12,12 +12,12 @@ from typing import Any
 
 from grader.course import Course
 from grader.errors import UsageError
+from grader.exits import EXIT_ALL_PASSED, EXIT_COURSE
 from grader.ranks.isolation import level_in
 from grader.report.page import Page
 from grader.selfcheck.crew import Crew
 from grader.selfcheck.exploits import CLASSES, ExploitTrial, load_exploits, try_exploits
 
-EXIT_ALL_HELD, EXIT_COURSE = 0, 3
 HEAD = """# Dishonest submissions
 
 Written by `make exploits TABLE=grader/design/exploits.md`, one section for each level of isolation and each user who grades. They are
@@ -43,7 +43,7 @@ def run_exploits(course: Course, crew: Crew, page: Page, only: str, table: Path 
     page.paragraph(f"{num_held} of {len(trials)} ended as they must; {trials[0].isolation}", style="bold")
     if table is not None:
         write_table(table, trials, {exploit.name for exploit in load_exploits(course)}, grading_user())
-    return EXIT_ALL_HELD if num_held == len(trials) else EXIT_COURSE
+    return EXIT_ALL_PASSED if num_held == len(trials) else EXIT_COURSE
 
 
 def _sentence(trial: ExploitTrial) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from grader.course import Course
+from grader.course import Course, probe_files
 from grader.records import Assignment, Task
 from grader.selfcheck.collect import MarkedTest, collect
 from grader.selfcheck.findings import Finding
@@ -99,11 +99,11 @@ def _test_file(course: Course, room: str, assignment: Assignment) -> Path:
 
 # --- stray files -----------------------------------------------------------------------------------------------------
 def _strays(course: Course) -> Iterator[Finding]:
-    names = {assignment.name for assignment in course.assignments}
+    names, probes = {assignment.name for assignment in course.assignments}, course.root / "tests" / "probes"
     allowed = {
         "tests/public": {f"test_{name}.py" for name in names},
         "tests/hidden": {f"test_{name}.py" for name in names},
-        "tests/probes": {f"{name}.py" for name in names},
+        "tests/probes": {path.relative_to(probes).parts[0] for name in names for path in probe_files(course.root, name)},
         "solutions": {file for assignment in course.assignments for file in assignment.files} | set(GIVEN),
     }
     strays = [path for room in ROOMS for path in stray_files(course, room)]

@@ -77,7 +77,7 @@ def starter_scores_nothing(course: Course, assignment: Assignment, grade_one: Gr
         yield Finding(False, "starter", assignment.name, trouble)
         return
     yield Finding(mark.earned == 0, "starter", assignment.name, f"The starter earns {mark.earned} of {mark.possible}; expected 0.")
-    laws = {law.id: law for task in mark.tasks for law in task.laws}
+    laws = {law.id: law for law in mark.laws()}
     for task in assignment.tasks:
         marks = [laws.get(law.id) for law in task.laws]
         verdicts = sorted({law.verdict if law else "missing" for law in marks})
@@ -98,7 +98,7 @@ def solution_earns_everything(assignment: Assignment, folder: Path, grade_one: G
     if possible != expected or mark.possible != assignment.points:
         seen = f"The report counts {mark.possible} points, {possible}"
         yield Finding(False, proof, subject, f"{seen}; the course has {assignment.points}, {expected}.")
-    laws = [law for task in mark.tasks for law in task.laws]
+    laws = mark.laws()
     for law in laws:
         if law.verdict not in ("passed", "not_judged"):
             yield Finding(False, proof, subject, f"{law.id} {law.verdict}: {_shown(law)}")

@@ -12,12 +12,11 @@ The records are also given to students, as lm/planning.py, word for word.
 from grader.simulator.clusters import GPUS, cluster, dgx_a100, h100, jean_zay, slow_network, two_t4
 from grader.simulator.estimate import estimate_step
 from grader.simulator.memory import memory_bytes
-from grader.simulator.records import AXES, Cluster, Model, Plan, Recompute, ScheduleName, StepEstimate
+from grader.simulator.records import Cluster, Model, Plan, Recompute, ScheduleName, StepEstimate
 from grader.simulator.search import Found, plans, search
 from grader.simulator.validity import fits, why_not
 
 __all__ = [
-    "AXES",
     "GPUS",
     "Cluster",
     "Found",

@@ -90,7 +90,7 @@ class Broker:
             now_s = time.monotonic()
             if not news or now_s > look_at_s:
                 self._umpire.look()
-                self._collect_the_gone(now_s)
+                self._collect_the_gone()
                 look_at_s = now_s + LOOK_EVERY_S
         return self._outcome(time.monotonic() - began_s)
 
@@ -150,7 +150,7 @@ class Broker:
                 self._close(seat)
             self._account_for(seat)
 
-    def _collect_the_gone(self, now_s: float) -> None:
+    def _collect_the_gone(self) -> None:
         """A rank whose line has ended and whose exit nobody reports has closed its line itself."""
         for seat in self._seats:
             if not seat.is_live and self._is_late(seat):

@@ -11,7 +11,7 @@ from grader.wire.matching import Operation
 from grader.wire.policy import Policy
 from grader.wire.referee import need_of
 from grader.wire.seat import Seat, describe_exit
-from grader.wire.testimony import LOST_ITS_PEER, PEER_IS_GONE, SPELLED_OUT, waits_of
+from grader.wire.testimony import LOST_ITS_PEER, PEER_IS_GONE, spelled_out, waits_of
 
 NOT_THE_STUDENTS = ("/site-packages/", "/lib/python", "/grader/", "/probes/", "<")
 OUT_OF_MEMORY = re.compile(r"MemoryError|can't allocate memory|DefaultCPUAllocator|Cannot allocate memory|out of memory", re.IGNORECASE)
@@ -114,7 +114,7 @@ def _waits_of(seat: Seat, seats: Sequence[Seat], policy: Policy) -> list[str]:
     return texts
 
 
-def fault_of_quarrel(operation: Operation, seats: Sequence[Seat], policy: Policy) -> Fault:
+def fault_of_quarrel(operation: Operation) -> Fault:
     """Calls that met and don't belong together."""
     quarrel = operation.quarrel
     assert quarrel is not None
@@ -127,7 +127,7 @@ def fault_of_quarrel(operation: Operation, seats: Sequence[Seat], policy: Policy
 def fault_of_deadlock(stuck: Sequence[Seat], seats: Sequence[Seat], policy: Policy) -> Fault:
     """Ranks that wait for each other, or for one that has gone."""
     texts = [text for seat in stuck for text in _waits_of(seat, seats, policy)]
-    named = "; ".join(texts[:SPELLED_OUT]) + (f"; and {len(texts) - SPELLED_OUT} more" if len(texts) > SPELLED_OUT else "")
+    named = spelled_out(texts)
     gone = [seat.rank for seat in seats if not seat.is_live]
     rank = stuck[0].rank if len(stuck) == 1 else gone[0] if len(gone) == 1 else -1
     calls = [call for seat in stuck for call in seat.waits.values()]

@@ -40,12 +40,16 @@ def waits_of(seats: Sequence[Seat]) -> list[str]:
     return [f"rank {rank} waits in {describe(call) if isinstance(call, Event) else call}" for rank, call in calls if call is not None]
 
 
-def fault_of_hang(seats: Sequence[Seat], limits: Limits, is_on_gpu: bool = False) -> Fault:
+def spelled_out(waits: Sequence[str]) -> str:
+    """The first few of what is said of ranks, and how many more there are."""
+    return "; ".join(waits[:SPELLED_OUT]) + (f"; and {len(waits) - SPELLED_OUT} more" if len(waits) > SPELLED_OUT else "")
+
+
+def fault_of_hang(seats: Sequence[Seat], limits: Limits, is_on_gpu: bool) -> Fault:
     """All live ranks are in a call and have been idle for `idle_s`; on a GPU: have said nothing, whatever their CPU clocks say."""
     lines = waits_of(seats)
-    named = "; ".join(lines[:SPELLED_OUT]) + (f"; and {len(lines) - SPELLED_OUT} more" if len(lines) > SPELLED_OUT else "")
     what = "gone on" if is_on_gpu else "used any CPU"
-    return Fault("deadlock", -1, f"deadlock: no rank has {what} for {limits.idle_s:g} s: {named}", tuple(lines))
+    return Fault("deadlock", -1, f"deadlock: no rank has {what} for {limits.idle_s:g} s: {spelled_out(lines)}", tuple(lines))
 
 
 def is_consequence(fault: Fault) -> bool:

@@ -87,7 +87,7 @@ class Umpire:
                 falls[0], sentence=falls[0].sentence + self._who_had_ended(falls[0]), lines=lines_of(self._seats, self._desk.policy)
             )
         if quarrels:
-            return fault_of_quarrel(quarrels[0], self._seats, self._desk.policy)
+            return fault_of_quarrel(quarrels[0])
         return None
 
     def _who_had_ended(self, fault: Fault) -> str:

@@ -45,18 +45,16 @@ class Timeline:
 
 
 def evaluate(
-    events: Sequence[Event], latency_s: float, bandwidth_bytes_per_s: float, phase: str | None = None, rendezvous: bool = True,
-    world_size: int | None = None,
-) -> Timeline:  # fmt: skip
+    events: Sequence[Event], latency_s: float, bandwidth_bytes_per_s: float, phase: str | None = None, rendezvous: bool = True
+) -> Timeline:
     """Play `events` (each rank's in program order) on a network.
 
     phase: only what happened in it counts, from its start on each rank; what was issued before has landed.
     rendezvous: a send ends with its transfer; False: at once, and the transfer begins without its receive.
-    world_size: what the collectives would cost among this many ranks (None: among those of their group).
     CourseError if the events can't be played, e.g. a run with buffered sends played with rendezvous.
     """
     window = [event for event in events if phase is None or event.phase == phase]
-    return _Play(window, latency_s, bandwidth_bytes_per_s, rendezvous, world_size).timeline()
+    return _Play(window, latency_s, bandwidth_bytes_per_s, rendezvous).timeline()
 
 
 def collective_seconds(op: str, num_ranks: int, num_bytes: int, latency_s: float, bandwidth_bytes_per_s: float) -> float:
@@ -99,10 +97,8 @@ class _Transfer:
 class _Play:
     """The ranks advance along their events until each is blocked; then the transfer that can begin first is carried out; and so on."""
 
-    def __init__(
-        self, events: Sequence[Event], latency_s: float, bandwidth_bytes_per_s: float, rendezvous: bool, world_size: int | None
-    ) -> None:
-        self._latency_s, self._bandwidth, self._rendezvous, self._world_size = latency_s, bandwidth_bytes_per_s, rendezvous, world_size
+    def __init__(self, events: Sequence[Event], latency_s: float, bandwidth_bytes_per_s: float, rendezvous: bool) -> None:
+        self._latency_s, self._bandwidth, self._rendezvous = latency_s, bandwidth_bytes_per_s, rendezvous
         self._programs: dict[int, list[Event]] = defaultdict(list)
         self._transfers: dict[int, _Transfer] = defaultdict(_Transfer)
         self._of_call: dict[tuple[int, int], _Transfer] = {}
@@ -201,4 +197,4 @@ class _Play:
         if transfer.is_message:
             return self._latency_s + num_bytes / self._bandwidth
         first = transfer.issues[0]
-        return collective_seconds(first.op, self._world_size or len(first.group), num_bytes, self._latency_s, self._bandwidth)
+        return collective_seconds(first.op, len(first.group), num_bytes, self._latency_s, self._bandwidth)

@@ -94,7 +94,8 @@ def raise_around(order: Json, private: Path, plan: Plan) -> None:
         writing.append(shared := private.parent / "shared")
         shared.mkdir(exist_ok=True)
         os.chown(shared, private.stat().st_uid, private.stat().st_gid)
-    reading = [*libraries(), *map(Path, SYSTEM), submission, given, probes, probes.parent / "__pycache__"]
+    room = probes.parent if probes.name == "__init__.py" else probes  # a package's files are all its own
+    reading = [*libraries(), *map(Path, SYSTEM), submission, given, room, probes.parent / "__pycache__"]
     if plan.level == "A":
         namespaces.see_only(map(str, reading), map(str, writing[1:]), DEVICES, str(private))
     drop_privileges(private.stat().st_uid if plan.has_own_user else None)

@@ -1,10 +1,12 @@
-"""Every published step beside what the simulator says of it, written to grader/design/simulator.md.
+"""Every published step beside what the simulator says of it: grader/design/simulator.md, and its rows in simulator.csv.
 
     python -m tests.benchmarks.simulator_errors
 """
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,10 +25,14 @@ from tests.grader.simulator.validation import (
 )
 
 PAGE = Path(__file__).resolve().parents[2] / "grader/design/simulator.md"
+ROWS = PAGE.with_suffix(".csv")
+HEAD = ("step", "measured s", "simulated s", "error", "compute", "exposed", "bubble", "GB", "measured GB")
+MOST_ROWS = 20  # of a table on the page; of a longer one the file has them
 GB = 1e9
 
 INTRODUCTION = """\
-Written by `python -m tests.benchmarks.simulator_errors`; the figures and their sources are in `tests/grader/simulator/published.yaml`.
+Written by `python -m tests.benchmarks.simulator_errors`; the figures and their sources are in `tests/grader/simulator/published.yaml`;
+`simulator.csv` has all steps, one by one.
 No constant of `grader/simulator` was chosen by any of these rows: one share of the sheet for each type of GPU, from measured matrix
 products; links from Calculon's A100 system; Jean Zay's network from its own all-reduce benchmark, and the host that waits there from a
 step measured here that a host binds (`grader/simulator/clusters.py`). Which effects are counted was settled with some of the rows in view:
@@ -79,6 +85,14 @@ and casts.""",
 def page() -> str:
     """The whole page, as Markdown."""
     return "\n".join(_lines()) + "\n"
+
+
+def rows() -> str:
+    """Every step of every table, as CSV."""
+    stream = io.StringIO()
+    steps = ((table, *_cells(case)) for table in TABLES for case in cases(table))
+    csv.writer(stream, lineterminator="\n").writerows([("table", *HEAD), *steps])
+    return stream.getvalue()
 
 
 def _lines() -> Iterator[str]:
@@ -153,7 +167,6 @@ def _reserve() -> Iterator[str]:
     missed = [case.name.split(":")[0] for case in fell if not case.is_called_out_of_memory]
     still = [case.name.split(":")[0] for case in fell if case not in over]
     ran = sum(case.measured_s is not None for case in over)
-    ran = sum(case.measured_s is not None for case in over)
     yield f"Out of memory in the BLOOM sweep: missed are {' and '.join(missed)}. On rows that ran nvidia-smi saw more than the simulated"
     yield f"tensors, in the median by {reserve / GB:.1f} GB: context, communicators, the allocator's gaps, of which a simulator of tensors"
     yield f"has none. With so much more, against a card's 80 GiB, {len(over) - ran} of {len(fell)} are called, and {ran or 'none'} of those"
@@ -167,22 +180,25 @@ def _table(table: str) -> Iterator[str]:
     if REMARKS[table]:
         yield REMARKS[table]
         yield ""
-    yield "| row | measured s | simulated s | error | compute | exposed | bubble | GB | measured GB |"
-    yield "|---|---|---|---|---|---|---|---|---|"
-    yield from (_row(case) for case in cases(table))
+    if len(cases(table)) > MOST_ROWS:
+        return
+    yield f"| {' | '.join(HEAD)} |"
+    yield "|---" * len(HEAD) + "|"
+    yield from (f"| {' | '.join(_cells(case))} |" for case in cases(table))
     yield ""
 
 
-def _row(case: Case) -> str:
+def _cells(case: Case) -> tuple[str, ...]:
     step = case.estimate
     measured = f"{case.measured_s:.3g}" if case.measured_s is not None else "out of memory"
     error = f"{case.error:+.1%}" if case.measured_s is not None else "–"
-    shares = " | ".join(f"{part / step.step_s:.0%}" for part in (step.compute_s, step.exposed_communication_s, step.bubble_s))
+    shares = (f"{part / step.step_s:.0%}" for part in (step.compute_s, step.exposed_communication_s, step.bubble_s))
     held = f"{step.memory_bytes / GB:.1f}" + (", too much" if case.is_called_out_of_memory else "")
     measured_gb = f"{case.measured_bytes / GB:.1f}" if case.measured_bytes else ""
-    return f"| {case.name} | {measured} | {step.step_s:.3g} | {error} | {shares} | {held} | {measured_gb} |"
+    return case.name, measured, f"{step.step_s:.3g}", error, *shares, held, measured_gb
 
 
 if __name__ == "__main__":
     PAGE.write_text(page(), "utf-8")
-    print(PAGE)
+    ROWS.write_text(rows(), "utf-8")
+    print(PAGE, ROWS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -183,11 +184,13 @@ def test_an_assignment_goes_by_name_or_number(course: Path, run: Run, monkeypatc
 
 
 def test_nothing_of_a_grading_is_left_but_the_run_folders_files(course: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The private copy of the submission is gone, also one that a killed grader has left."""
-    (course / ".grade/latest/graded-999999999").mkdir(parents=True)
+    """The private copy of the submission is gone, also one that a killed grader has left; not that of one that still grades."""
+    others = course / ".grade/latest" / f"graded-{os.getppid()}"
+    others.mkdir(parents=True)
+    (course / ".grade/latest/graded-999999999").mkdir()
     judging(monkeypatch, "passed")
     run("grade")
-    assert not list((course / ".grade/latest").glob("graded-*"))
+    assert list((course / ".grade/latest").glob("graded-*")) == [others]
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from grader.asked import show
+from grader.commands.asked import show
 from grader.errors import UsageError
 from grader.pictures import standoff, timeline
 from grader.pictures.canvas import Bar

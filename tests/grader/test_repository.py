@@ -25,7 +25,7 @@ LONGER = {
     "solutions/tensor_parallel.py": "the functions, the layers made of them and the model made of those, which a student writes in turn",
     "tests/public/test_*.py": "an assignment's public cases are one file, so that a student finds them",
     "tests/hidden/test_*.py": "likewise",
-    "tests/probes/*.py": "what runs beside a submission is one file, sent whole to its process",
+    "tests/probes/recomputation.py": "what one function does to autograd, probe by probe; it is the next to become a package",
 }
 
 # Machine paths, and places that packages come from: a clone must work with whatever its reader's pip is set to.

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grader.errors import CourseError
+from grader.exits import exit_code
 from grader.records import Assignment, AssignmentMark, CaseOutcome, CaseVerdict, Law, LawMark, Message, Report, Task
-from grader.score import exit_code, is_provisional, score
+from grader.score import is_provisional, score
 
 OUTCOMES: list[CaseOutcome] = ["passed", "failed", "not_judged", "course_error", "machine_error"]
 CASES = st.lists(st.sampled_from(OUTCOMES), max_size=4)

@@ -17,10 +17,10 @@ import sys
 from pathlib import Path
 
 from grader import devices
+from grader.exits import EXIT_CALLER, EXIT_LAW_FAILED, EXIT_MACHINE
 
 ROOT = Path(__file__).parents[2]
 TOOLS = ("memcheck", "racecheck")
-EXIT_LAW_FAILED, EXIT_CALLER, EXIT_MACHINE = 1, 2, 4
 FOUND = 9  # the exit status that the tool gives to a program in which it found something
 LIMIT_S = 600.0
 # (queries, keys, heads, key heads, head dim, dtype, causal): blocks that do not divide, both dtypes, grouped heads

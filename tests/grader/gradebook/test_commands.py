@@ -115,7 +115,7 @@ def test_what_a_mark_lacks_is_said_when_it_is_let_out(tmp_path: Path) -> None:
 
 def test_insight_names_what_to_look_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And says where page and table are."""
-    monkeypatch.setattr("grader.instructors.course_of", lambda wanted: (Course(tmp_path, COURSE), COURSE))
+    monkeypatch.setattr("grader.commands.instructors.course_of", lambda wanted: (Course(tmp_path, COURSE), COURSE))
     folder = write_class(tmp_path / "class", [replace(marked("ada", 25, 0), marks={"rings": (25, 100)})])
     write_reports(folder, {"ada": report({"rings": ["sends"]})})
     said = run("insight", folder).output

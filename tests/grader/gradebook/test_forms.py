@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grader.cli import commands
+from grader.commands.instructors import FORMS as OFFERED
 from grader.gradebook.book import Book
 from grader.gradebook.export import write_run
 from grader.gradebook.per_student import FORMS, folder_name, write_class
 from grader.gradebook.settle import settle
 from grader.gradebook.terms import Said, Terms
-from grader.instructors import FORMS as OFFERED
 from grader.ledger import Row
 from grader.records import LawMark, Message, Report
 from grader.report import github, prairielearn

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from grader.errors import UsageError
@@ -176,6 +176,7 @@ NAMES = st.text(st.sampled_from("aé李א\u202e\\|<`*[](!)&_'\",;\t\r\n =+-@\N{F
 @settings(max_examples=120, deadline=None, derandomize=True)
 @given(names=st.lists(NAMES, min_size=1, max_size=3), delimiter=st.sampled_from(",;\t"),
        quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_NONE]))  # fmt: skip
+@example(names=[",="], delimiter=",", quoting=csv.QUOTE_NONE)
 def test_no_name_is_a_formula_however_lines_are_split(names: list[str], delimiter: str, quoting: Any) -> None:
     """Also for a program that splits at other signs than ours, or sees no quotes; and by ours each cell comes back, but for apostrophes."""
     text = table([["0042", *names]])

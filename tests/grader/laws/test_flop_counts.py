@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,15 +21,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "gated_untied_rotary": {"activation": "swiglu", "bias": False, "tied": False, "positions": "rotary", "norm": "rmsnorm"},
     "narrow": {"mlp_size": 10, "num_layers": 3, "vocab_size": 7},
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _the_given_model_is_importable() -> Any:
-    """As in a rank, `lm` is found beside the solutions."""
-    path = str(Path(__file__).resolve().parents[3] / "solutions")
-    sys.path.insert(0, path)
-    yield
-    sys.path.remove(path)
 
 
 def counted_on_the_model(model: oracle.Model, sequence: int, recompute: str) -> float:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,15 +22,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "gated_untied": {"activation": "swiglu", "bias": False, "tied": False},
     "one_layer": {"num_layers": 1, "vocab_size": 7},
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _the_given_model_is_importable() -> Any:
-    """As in a rank, `lm` is found beside the solutions."""
-    path = str(Path(__file__).resolve().parents[3] / "solutions")
-    sys.path.insert(0, path)
-    yield
-    sys.path.remove(path)
 
 
 def config_of(model: Model) -> Any:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.course import Course, load
+from grader.course import Course, load, probe_files
 from grader.errors import CourseError, UsageError
 from grader.release import Bundle, bundle_of, leaks_of, require_instructors, tar_gz
 
@@ -39,7 +39,8 @@ def test_every_assignment_with_public_tests_is_there(bundle: Bundle) -> None:
     readme = bundle.files["README.md"].decode()
     for each in bundle.assignments:
         rooms = {f"assignments/{each.name}/{file}" for file in ("assignment.yaml", "handout.md")}
-        rooms |= {f"tests/probes/{each.name}.py", f"tests/public/test_{each.name}.py", f"notebooks/{each.name}.ipynb"}
+        rooms |= {path.relative_to(ROOT).as_posix() for path in probe_files(ROOT, each.name)}
+        rooms |= {f"tests/public/test_{each.name}.py", f"notebooks/{each.name}.ipynb"}
         assert rooms | {f"starter/{file}" for file in each.files} <= bundle.files.keys()
         assert f"| {each.number} | [`{each.name}`](assignments/{each.name}/handout.md) |" in readme
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import threading
@@ -95,8 +94,3 @@ def operation(number: int, op: str, *, rank: int = 0, world_size: int = 2, **fie
     tensor = [["float32", [4]]]
     group = {"group": "0", "ranks": list(range(world_size)), "me": rank}
     return {"op": op, "id": number, **group, "ins": tensor, "outs": tensor} | fields
-
-
-def header_text(header: Any) -> bytes:
-    """JSON of any kind, also of what json.dumps calls NaN."""
-    return json.dumps(header).encode()

@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grader.asked import ASSIGNMENT, course_of, page_of
+from grader.commands.asked import ASSIGNMENT, course_of, page_of, teller
 from grader.errors import UsageError
 from grader.exits import EXIT_MACHINE, with_blame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from grader.course import Course
     from grader.gradebook.book import Book
     from grader.gradebook.settle import Finals
     from grader.gradebook.terms import Terms
-    from grader.report.page import Page
 
 FORMS = ("csv", "markdown", "canvas", "moodle", "gradescope", "prairielearn", "autolab", "junit", "github")
 CLASS = click.argument("folder", metavar="CLASS", type=click.Path(path_type=Path, file_okay=False))
@@ -27,6 +24,7 @@ MORE = click.option("--and", "more", multiple=True, type=click.Path(path_type=Pa
                     help="Another folder of the same class, with other assignments; may be repeated.")  # fmt: skip
 TERMS = click.option("--terms", "terms_file", type=click.Path(path_type=Path), default=None,
                      help="Deadlines, late policy, extensions, overrides. [default: terms.yaml in CLASS, if there is one]")  # fmt: skip
+SUBMISSIONS = click.option("--submissions", type=click.Path(path_type=Path), required=True, help="The folder that grader batch graded.")
 
 
 @click.command()
@@ -113,7 +111,7 @@ def insight(folder: Path, more: tuple[Path, ...], wanted: tuple[str, ...]) -> in
 
 @click.command()
 @CLASS
-@click.option("--submissions", type=click.Path(path_type=Path), required=True, help="The folder that grader batch graded.")
+@SUBMISSIONS
 @ASSIGNMENT
 @TERMS
 @click.option("--accept", is_flag=True, help="Write the new marks; without it, nothing is written.")
@@ -130,7 +128,7 @@ def regrade(folder: Path, submissions: Path, wanted: tuple[str, ...], terms_file
     course, chosen = course_of(wanted)
     page = page_of()
     with alone_in(folder) if accept else nullcontext():  # from the first look on: a batch may know of another mark meanwhile
-        judged = anew.regrade(course, folder, submissions, chosen, _told(page))
+        judged = anew.regrade(course, folder, submissions, chosen, teller(page))
         anew.show(judged, page)
         if accept and judged.changes:
             record(folder, _settled(folder, (), (), terms_file)[3])  # the marks until now, should none have been exported
@@ -145,7 +143,7 @@ def regrade(folder: Path, submissions: Path, wanted: tuple[str, ...], terms_file
 
 @click.command()
 @CLASS
-@click.option("--submissions", type=click.Path(path_type=Path), required=True, help="The folder that grader batch graded.")
+@SUBMISSIONS
 @ASSIGNMENT
 @with_blame
 def similar(folder: Path, submissions: Path, wanted: tuple[str, ...]) -> int:
@@ -154,7 +152,7 @@ def similar(folder: Path, submissions: Path, wanted: tuple[str, ...]) -> int:
 
     course, chosen = course_of(wanted)
     book, page = _book(folder, (), wanted), page_of()
-    likeness = compare(course, book, submissions, chosen, _told(page))
+    likeness = compare(course, book, submissions, chosen, teller(page))
     for pair in likeness.pairs:
         one, other = pair.students
         page.spread(f"{pair.assignment}: {one} and {other}", f"{pair.share:.0%} of {pair.num_shared / pair.share:.0f}")
@@ -193,11 +191,6 @@ def _settled(folder: Path, more: tuple[Path, ...], wanted: tuple[str, ...], file
         return course, whole, terms, finals
     book = _book(folder, more, wanted)
     return course, book, terms, {key: finals[key] for key in book.entries}
-
-
-def _told(page: Page) -> Callable[[str], None]:
-    """Says each step on a terminal, and nothing into a file."""
-    return (lambda step: page.paragraph(step, style="dim")) if page.console.is_terminal else lambda step: None
 
 
 def _column(text: str, course: Course) -> tuple[str, str]:

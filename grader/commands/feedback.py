@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from grader.asked import ASSIGNMENT, KEYWORD, OUT, SUBMISSION, course_of, page_of, show
+from grader.commands.asked import ASSIGNMENT, KEYWORD, OUT, SUBMISSION, course_of, page_of, show
 from grader.exits import with_blame
 
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grader.asked import ASSIGNMENT, course_of, page_of
-from grader.devices import num_cores
+from grader.commands.asked import ASSIGNMENT, JOBS, course_of, page_of
 from grader.errors import UsageError
 from grader.exits import EXIT_COURSE, EXIT_INTERRUPTED, EXIT_MACHINE, with_blame
 
@@ -29,7 +28,7 @@ PLATFORMS = ("gradescope", "moodle", "github", "canvas", "plain")
 @ASSIGNMENT
 @click.option("--roster", type=click.Path(path_type=Path), default=None, help="CSV with a heading: who is in the class.")
 @click.option("--layout", type=click.Choice(PLATFORMS), default=None, help="Whose download it is. [default: what it looks like]")
-@click.option("--jobs", "-j", type=click.IntRange(1), default=num_cores, show_default="one per core", help="Gradings side by side.")
+@JOBS
 @click.option("--executor", type=click.Choice(["local", "slurm"]), default="local", show_default=True, help="Where gradings run.")
 @click.option("--slurm", "settings", multiple=True, metavar="NAME=VALUE", help="For sbatch, such as gres=gpu:1; may be repeated.")
 @click.option("--minutes", type=click.IntRange(1), default=60, show_default=True, help="One grading that takes longer is taken for stuck.")

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from grader.devices import num_cores
 from grader.exits import LATEST
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from grader.course import Course
     from grader.records import Assignment, Report
     from grader.report.page import Page
@@ -22,6 +25,9 @@ SUBMISSION = click.option(
     "--submission", type=click.Path(path_type=Path), default=Path("starter"), show_default=True, help="What to grade."
 )
 OUT = click.option("--out", type=click.Path(path_type=Path), default=LATEST, show_default=True, help="The run folder.")
+JOBS = click.option(
+    "--jobs", "-j", type=click.IntRange(1), default=num_cores, show_default="one per core", help="Gradings that run side by side."
+)
 KEYWORD = click.option("-k", "keyword", default=None, metavar="WORDS", help="A task, a law, or words of tests as pytest's -k takes them.")
 
 
@@ -38,6 +44,11 @@ def page_of() -> Page:
     from grader.report.page import Page
 
     return Page(sys.stdout)
+
+
+def teller(page: Page) -> Callable[[str], None]:
+    """Says each step on a terminal, and nothing into a file."""
+    return (lambda step: page.paragraph(step, style="dim")) if page.console.is_terminal else lambda step: None
 
 
 def show(report: Report, out: Path) -> None:

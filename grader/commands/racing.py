@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grader.asked import ASSIGNMENT, OUT, SUBMISSION, course_of, page_of
+from grader.commands.asked import ASSIGNMENT, OUT, SUBMISSION, course_of, page_of
 from grader.errors import UsageError
 from grader.exits import with_blame
 
