@@ -240,7 +240,8 @@ def zigzag_split(x: torch.Tensor, group: dist.ProcessGroup | None = None, *, dim
     if x.shape[dim] % num_chunks:
         raise ValueError(f"{x.shape[dim]} tokens can't be cut into {num_chunks} equal chunks")
     chunks = x.chunk(num_chunks, dim)
-    return torch.cat([chunks[rank], chunks[num_chunks - 1 - rank]], dim)
+    # cat may keep a layout such as channels_last
+    return torch.cat([chunks[rank], chunks[num_chunks - 1 - rank]], dim).contiguous()
     # endregion
 
 

@@ -464,7 +464,7 @@ def cut_the_stream(gpt: GPT, group: Group, random: RankRandom) -> None:
         parameter.register_hook(lambda gradient: summed(gradient, group))
     # Other tokens on each rank: with one mask for all, tokens T/N apart would lose the same channels.
     for module in [gpt, *gpt.blocks]:
-        module.dropout = RankDropout(module.dropout.p)
+        module.dropout = RankDropout(module.dropout.p).train(module.dropout.training)
         module.dropout.random = random
     # endregion
 

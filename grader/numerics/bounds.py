@@ -25,6 +25,12 @@ def unit_roundoff(dtype: str) -> float:
     return float(ml_dtypes.finfo(kind).eps) / 2 if _is_floating(kind) else 0.0
 
 
+def rounding_bound(dtype: str, value: Bound) -> Bound:
+    """Allowed error of `value` rounded once to `dtype`: u relative to it, among the subnormals half of their gap. 0 for integers."""
+    tiny = float(ml_dtypes.finfo(_dtype(dtype)).smallest_subnormal) / 2 if unit_roundoff(dtype) else 0.0
+    return _non_negative(unit_roundoff(dtype) * np.abs(np.asarray(value, np.float64)) + tiny)
+
+
 def sum_bound(dtype: str, num_terms: int, magnitude: Bound) -> Bound:
     """Allowed error of a sum of `num_terms` numbers, held in `dtype` throughout and added in any order.
 

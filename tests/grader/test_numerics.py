@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from grader.errors import CourseError, LawBroken
-from grader.numerics import Hints, assert_close, assert_equal, bound, describe, mean_bound, sum_bound, unit_roundoff
+from grader.numerics import Hints, assert_close, assert_equal, bound, describe, mean_bound, rounding_bound, sum_bound, unit_roundoff
 from grader.records import Message
 
 Array = NDArray[Any]
@@ -217,6 +217,22 @@ def added(terms: Array, order: list[int], kind: Any) -> Any:
     for index in order[1:]:
         total = kind.type(total + terms[index])
     return total
+
+
+@given(st.sampled_from(FLOATS[1:]), st.floats(-2.0, 2.0), st.integers(-30, 8))
+@settings(max_examples=150, deadline=None)
+def test_one_rounding_keeps_its_bound(dtype: str, mantissa: float, scale: int) -> None:
+    """Also where float16 has no more than its subnormals."""
+    exact = mantissa * 2.0**scale
+    rounded = float(np.float64(exact).astype(np.dtype(getattr(ml_dtypes, dtype, dtype))))
+    assert abs(rounded - exact) <= float(rounding_bound(dtype, exact))
+
+
+def test_a_rounding_among_subnormals_loses_half_their_gap() -> None:
+    """2^-25 lies between 0 and float16's smallest number."""
+    assert float(np.float16(2.0**-25)) == 0
+    assert 2.0**-25 <= float(rounding_bound("float16", 2.0**-25)) <= 1.001 * 2.0**-25
+    assert rounding_bound("int64", 3.0) == 0
 
 
 @given(st.sampled_from(FLOATS), st.integers(1, 40), st.integers(0, 2**31))

@@ -182,10 +182,11 @@ def test_ring_attention_refuses_what_does_not_fit(observe):
         refusal("ring_attention", [(1, 2, 5, 2)] * 3, [5, 2], causal=False, zigzag=True),
     ]
     sequences.judge_refusals(sequences.run_refusals(observe, 3, cases, kind="other numbers"))
+    sequences.judge_refusals(sequences.run_refusals(observe, 1, cases, kind="one rank"))
 
 
 # --- zigzag ----------------------------------------------------------------------------------------------------------
-SPLITS = [((2, 16, 3), None, "int64"), ((8, 2), 0, "float64"), ((1, 2, 3, 24), 3, "float32")]
+SPLITS = [((2, 16, 3), None, "int64"), ((8, 2), 0, "float64"), ((1, 2, 3, 24), 3, "float32"), ((2, 3, 16, 2), -2, "float64")]
 
 
 @pytest.mark.law("zigzag.splits_in_two_chunks")
@@ -262,6 +263,7 @@ def test_ulysses_attention_is_the_wholes(observe):
     seen = grouped(observe)
     attention.judge_values(seen)
     attention.judge_untouched(seen)
+    attention.judge_kernel_inputs(seen)
     gloo = attention.run(observe, 2, function=ULYSSES, masks=(False,), heads=(2, 2), hidden=0.4, transport="gloo", kind="over gloo")
     attention.judge_values(gloo)
 
@@ -369,3 +371,4 @@ def test_gradients_are_summed(observe):
     missing = [["second"], [], []]
     models.judge_sums(models.run_sums(observe, 2, missing=missing[:2], layout="transposed", dtype="bfloat16", kind="other strides"))
     models.judge_sums(models.run_sums(observe, 4, missing=[*missing, []], groups=[[0, 2], [1, 3]], kind="two groups of two"))
+    models.judge_sums(models.run_sums(observe, 2, stale=True, kind="a frozen parameter with a gradient from before"))

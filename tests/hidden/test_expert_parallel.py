@@ -364,8 +364,9 @@ def two_jobs(observe):
 
 def six(observe):
     """Three experts' ranks, two replicas of each."""
-    kind = "six ranks, expert-parallel size 3"
-    return averages.run_average(observe, [[0, 1, 2, 3, 4, 5]], [[0, 3], [1, 4], [2, 5]], missing={"router.weight": [0, 5]}, kind=kind)
+    kind = "six ranks, expert-parallel size 3, gradients that aren't contiguous"
+    groups, missing = [[0, 3], [1, 4], [2, 5]], {"router.weight": [0, 5]}
+    return averages.run_average(observe, [[0, 1, 2, 3, 4, 5]], groups, missing=missing, layout="transposed", kind=kind)
 
 
 @pytest.mark.law("gradients.experts_are_divided_once")

@@ -223,9 +223,9 @@ def test_the_loss_sends_a_few_numbers_per_token(observe):
 # --- randomness ------------------------------------------------------------------------------------------------------
 @pytest.mark.law("randomness.streams_are_the_ranks_own")
 def test_streams_are_the_ranks_own(observe):
-    """In groups, whose first ranks share streams; seeds that lie close together and far apart."""
-    seeds = [0, 1, 3, 4, 1024, 1025, 4096, 65535]
-    randomness.judge_streams(randomness.run_streams(observe, 4, seeds=seeds, groups=CROSSED, kind="two groups of two, eight seeds"))
+    """In groups, whose first ranks share streams; seeds of one bit each, and others."""
+    seeds = [0, *(2**bit for bit in range(16)), 1025, 65535]
+    randomness.judge_streams(randomness.run_streams(observe, 4, seeds=seeds, groups=CROSSED, kind="two groups of two, nineteen seeds"))
 
 
 @pytest.mark.law("randomness.shared_stream_is_untouched")
@@ -294,18 +294,18 @@ def test_what_cannot_be_cut_is_refused(observe):
 @pytest.mark.law("sequence.loss_and_gradients_equal_the_whole")
 @pytest.mark.parametrize(("world_size", "config", "groups"), [(4, MIXED, CROSSED), (4, ODD, None)], ids=["groups", "odd"])
 def test_sequence_parallel_loss_and_gradients(observe, world_size, config, groups):
-    """Groups of two with eight tokens of ten; six words on four ranks."""
-    kind = "two groups of two" if groups else "world size 4, six words"
-    run = models.run_model(observe, world_size, config, num_tokens=8, groups=groups, sequence_parallel=True, kind=kind)
+    """Groups of two with eight tokens of ten; six words on four ranks; positions are given."""
+    kind = f"{'two groups of two' if groups else 'world size 4, six words'}, given positions"
+    run = models.run_model(observe, world_size, config, num_tokens=8, groups=groups, sequence_parallel=True, is_packed=True, kind=kind)
     models.judge_model(run)
 
 
 @pytest.mark.law("sequence.whole_weights_collect_their_gradients")
 @pytest.mark.parametrize(("world_size", "config", "groups"), [(4, MIXED, CROSSED), (4, ODD, None)], ids=["groups", "odd"])
 def test_whole_weights_collect_their_gradients(observe, world_size, config, groups):
-    """Row-parallel biases beside RMSNorm; positions that are fewer than the table has."""
-    kind = "two groups of two" if groups else "world size 4, six words"
-    run = models.run_model(observe, world_size, config, num_tokens=8, groups=groups, sequence_parallel=True, kind=kind)
+    """Row-parallel biases beside RMSNorm; positions that are given, and fewer than the table has."""
+    kind = f"{'two groups of two' if groups else 'world size 4, six words'}, given positions"
+    run = models.run_model(observe, world_size, config, num_tokens=8, groups=groups, sequence_parallel=True, is_packed=True, kind=kind)
     models.judge_model(run, only_whole=True)
 
 
@@ -328,7 +328,7 @@ def test_the_stream_is_cut(observe):
 # --- clipping --------------------------------------------------------------------------------------------------------
 HALF = {"a": ("bfloat16", (30, 3)), "b": ("bfloat16", (2, 2))}
 WHOLE_HALF = {"c": ("bfloat16", (9,))}
-DOUBLE = {"x": ("float64", (4,)), "y": ("float32", (3, 2))}
+DOUBLE = {"y": ("float32", (3, 2)), "x": ("float64", (4,))}
 
 
 @pytest.mark.law("clipping.norm_is_that_of_the_whole_model")

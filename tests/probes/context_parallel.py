@@ -36,6 +36,11 @@ def laid_out(x: torch.Tensor, layout: str) -> torch.Tensor:
     return x.transpose(1, 2).contiguous().transpose(1, 2) if layout == "transposed" else x.clone()
 
 
+def turned(x: torch.Tensor) -> torch.Tensor:
+    """The same numbers in memory of their own, with the first dim innermost."""
+    return x.permute(*reversed(range(x.ndim))).contiguous().permute(*reversed(range(x.ndim)))
+
+
 # --- the kernel ------------------------------------------------------------------------------------------------------
 def wide(x: torch.Tensor) -> torch.Tensor:
     """x in float32, or float64 for float64."""
@@ -54,12 +59,13 @@ class Attention:
     """
 
     def __init__(self, at: Any, *, hides: bool = False, rounds: bool = False) -> None:
-        self.at, self.hides, self.rounds = at, hides, rounds
+        self.at, self.hides, self.rounds, self.num_calls = at, hides, rounds, 0
 
     def mark(self, what: str, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> None:
         """Say what was called, with how many queries and keys."""
         dtypes = sorted({str(x.dtype).removeprefix("torch.") for x in (q, k, v)})
         heads = [len(q), q.shape[1], k.shape[1]]
+        self.num_calls += 1
         self.at.mark("kernel", call=what, queries=q.shape[2], keys=k.shape[2], causal=bool(causal), dtypes=dtypes, heads=heads)
 
     def scores(self, q: torch.Tensor, k: torch.Tensor, causal: bool) -> torch.Tensor:
@@ -71,7 +77,7 @@ class Attention:
             scores = scores.masked_fill(~torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).tril(), -math.inf)
         return scores.masked_fill((k[..., 0] > HIDDEN_FROM)[..., None, :], -math.inf) if self.hides else scores
 
-    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, /) -> tuple[torch.Tensor, torch.Tensor]:
         self.mark("forward", q, k, v, causal)
         dtype = q.dtype
         q, k, v = wide(q), for_queries(wide(k), q.shape[1]), for_queries(wide(v), q.shape[1])
@@ -80,7 +86,7 @@ class Attention:
         return o.to(dtype) if self.rounds else o, scores.logsumexp(-1)
 
     def backward(
-        self, gradient: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, o: torch.Tensor, lse: torch.Tensor, causal: bool
+        self, gradient: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, o: torch.Tensor, lse: torch.Tensor, causal: bool, /
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         self.mark("backward", q, k, v, causal)
         dtype, num_kv_heads = q.dtype, k.shape[1]
@@ -114,7 +120,7 @@ class Gated(Attention):
             self.secrets[source] = 0.0 if is_last else self.at.gate(f"kernel, step {step}", self.at.inputs["signal"])
         return self.secrets[source]
 
-    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, /) -> tuple[torch.Tensor, torch.Tensor]:
         secret = self.secret(k) if self.direction == "forward" else 0.0
         o, lse = super().forward(q, k, v, causal)
         return o + secret, lse
@@ -218,15 +224,28 @@ def zeros_or(gradient: torch.Tensor | None, like: torch.Tensor) -> torch.Tensor:
 
 # --- zigzag ----------------------------------------------------------------------------------------------------------
 def split(at: Any, *, cases: list[dict[str, Any]], groups: list[list[int]] | None = None) -> dict[str, torch.Tensor]:
-    """zigzag_split of each input x<n> and zigzag_restore of its part; whether the part has memory of its own."""
+    """zigzag_split of each input x<n>, zigzag_restore of its part, and, of floats, the gradient of x if the part's is the part itself.
+
+    x with four dims has the second one innermost, and the part is handed to zigzag_restore with the first one innermost. Reported: whether
+    the part has memory of its own.
+    """
     group, takes_part = group_of(at, groups)
     answer, own, num_bytes = {}, [], []
     for number, case in enumerate(cases):
         x = at.inputs[f"x{number}"]
+        x = laid_out(x, "heads innermost") if x.ndim == 4 else x
+        x.requires_grad_(x.is_floating_point())
         words = {} if case["dim"] is None else {"dim": case["dim"]}
-        part = at.submission.zigzag_split(x, group, **words) if takes_part else torch.zeros(case["part"], dtype=x.dtype)
-        whole = at.submission.zigzag_restore(part, group, **words) if takes_part else x
+        with at.phase("split"):
+            part = at.submission.zigzag_split(x, group, **words) if takes_part else torch.zeros(case["part"], dtype=x.dtype)
+        if part.requires_grad:
+            part.backward(part.detach())
+        part = part.detach()
+        with at.phase("restore"):
+            whole = at.submission.zigzag_restore(turned(part), group, **words) if takes_part else x.detach()
         answer |= {f"part{number}": part, f"whole{number}": whole}
+        if x.requires_grad:
+            answer[f"dx{number}"] = zeros_or(x.grad, x.detach())
         own.append(part.untyped_storage().data_ptr() != x.untyped_storage().data_ptr())
         num_bytes.append(part.untyped_storage().nbytes() if part.is_contiguous() else -1)
     at.report(own=own, num_bytes=num_bytes)
@@ -264,7 +283,8 @@ def shard(at: Any, *, cases: list[dict[str, Any]], groups: list[list[int]] | Non
         tokens, labels = at.inputs[f"tokens{number}"], at.inputs[f"labels{number}"]
         positions = at.inputs.get(f"positions{number}")
         if takes_part:
-            made = at.submission.shard_sequence(tokens, labels, positions, group, **case["options"])
+            with at.phase("shard"):
+                made = at.submission.shard_sequence(tokens, labels, positions, group, **case["options"])
         else:
             made = (torch.zeros(tokens.shape[0], case["length"], dtype=torch.int64),) * 2 + (
                 torch.zeros(case["length"], dtype=torch.int64),
@@ -281,7 +301,7 @@ def loss(at: Any, *, cases: list[dict[str, Any]], groups: list[list[int]] | None
     group, takes_part = group_of(at, groups)
     answer = {}
     for number, case in enumerate(cases):
-        logits, targets = at.inputs[f"logits{number}"].clone().requires_grad_(), at.inputs[f"targets{number}"]
+        logits, targets = turned(at.inputs[f"logits{number}"]).requires_grad_(), turned(at.inputs[f"targets{number}"])
         words = {} if case["ignore_index"] is None else {"ignore_index": case["ignore_index"]}
         value = logits.detach().sum() * 0
         if takes_part:
@@ -316,10 +336,11 @@ def plain(at: Any, *, config: dict[str, Any]) -> dict[str, torch.Tensor]:
 def model(at: Any, *, config: dict[str, Any], ways: list[dict[str, Any]], groups: list[list[int]] | None = None) -> dict[str, torch.Tensor]:
     """For each way to parallelize: the loss of the rank's shard, and all gradients after sum_gradients."""
     group, _ = group_of(at, groups)
-    answer, is_in_place = {}, []
+    answer, is_in_place, num_calls = {}, [], []
     for number, way in enumerate(ways):
         gpt = built(at, config)
-        made = at.submission.parallelize_context(gpt, group, kernel=kernel_of(at, Attention(at)), **way)
+        attention = Attention(at)
+        made = at.submission.parallelize_context(gpt, group, kernel=kernel_of(at, attention), **way)
         zigzag = {"zigzag": True} if way.get("zigzag") else {}
         part = at.submission.shard_sequence(at.inputs["tokens"], at.inputs["labels"], None, group, **zigzag)
         value = made(part.tokens, part.targets, positions_T=part.positions)
@@ -327,7 +348,8 @@ def model(at: Any, *, config: dict[str, Any], ways: list[dict[str, Any]], groups
         at.submission.sum_gradients(gpt.parameters(), group)
         answer |= {f"{number}/d/{name}": zeros_or(p.grad, p) for name, p in gpt.named_parameters()} | {f"{number}/loss": value.detach()}
         is_in_place.append(made is gpt)
-    at.report(is_in_place=is_in_place)
+        num_calls.append(attention.num_calls)
+    at.report(is_in_place=is_in_place, num_calls=num_calls)
     return answer
 
 
@@ -346,18 +368,23 @@ def wrong_ways(at: Any, *, config: dict[str, Any], ways: list[dict[str, Any]]) -
     at.report(raised=raised, is_intact=is_intact)
 
 
-def sums(at: Any, *, missing: list[list[str]], frozen: list[str], layout: str, groups: list[list[int]] | None = None) -> Any:
-    """sum_gradients of parameters with the inputs as gradients; missing: by rank, those that have none."""
+def sums(
+    at: Any, *, missing: list[list[str]], frozen: list[str], layout: str, groups: list[list[int]] | None = None, stale: bool = False
+) -> Any:  # fmt: skip
+    """sum_gradients of parameters with the inputs as gradients.
+
+    missing: by rank, those that have none. stale: frozen ones have one, too.
+    """
     group, takes_part = group_of(at, groups)
     parameters = {}
     for name, gradient in at.inputs.items():
         parameters[name] = parameter = nn.Parameter(torch.ones_like(gradient), requires_grad=name not in frozen)
-        if name not in missing[at.rank] and name not in frozen:
+        if name not in missing[at.rank] and (stale or name not in frozen):
             parameter.grad = gradient.mT.contiguous().mT if layout == "transposed" else gradient.clone()
     before = {name: p.grad for name, p in parameters.items()}
     if takes_part:
         with at.phase("sum"):
             at.submission.sum_gradients(iter(parameters.values()), group)
     moved = [name for name, p in parameters.items() if before[name] is not None and p.grad is not before[name]]
-    at.report(appeared=[name for name in frozen if parameters[name].grad is not None], moved=moved)
+    at.report(appeared=[name for name in frozen if before[name] is None and parameters[name].grad is not None], moved=moved)
     return {name: zeros_or(p.grad, p) for name, p in parameters.items()}

@@ -23,6 +23,11 @@ def gradient_of(x: torch.Tensor) -> torch.Tensor:
     return torch.zeros_like(x.detach()) if x.grad is None else x.grad.detach()
 
 
+def turned(x: torch.Tensor, layout: str) -> torch.Tensor:
+    """The same numbers in memory of their own; "transposed": with the first dim innermost."""
+    return x.permute(*reversed(range(x.ndim))).contiguous().permute(*reversed(range(x.ndim))) if layout == "transposed" else x.clone()
+
+
 def backward(y: torch.Tensor, gradient: torch.Tensor) -> None:
     """y's backward, nothing where it has left the graph: others may then wait for ever, and it is seen who has made them."""
     if y.requires_grad:
@@ -67,9 +72,9 @@ def balance(at: Any, *, scale: float = 1.0) -> dict[str, torch.Tensor]:
     """load_balancing_loss of the given routing, and the gradient of its probabilities times `scale`."""
     probabilities = at.inputs["probabilities"].detach().requires_grad_()
     loss = at.submission.load_balancing_loss(given_routing(at, probabilities.shape[1], probabilities))
-    at.report(has_graph=loss.requires_grad)
     if loss.requires_grad:
         loss.backward(torch.tensor(scale, dtype=loss.dtype))
+    at.report(has_graph=probabilities.grad is not None)
     return {"loss": loss.detach(), "dprobabilities": gradient_of(probabilities)}
 
 
@@ -136,7 +141,10 @@ def there_and_back(
         answer |= {f"rows {call}": arrived[call].rows.detach(), f"y {call}": ys[call].detach()}
         answer |= {f"dx {call}": gradient_of(xs[call]), f"doutputs {call}": gradient_of(outputs[call])}
         answer |= {f"x {call} after": xs[call].detach(), f"outputs {call} after": outputs[call].detach()}
-    at.report(num_rows=[list(map(int, each.num_rows)) for each in arrived])
+    at.report(
+        num_rows=[list(map(int, each.num_rows)) for each in arrived],
+        kinds=[sorted({type(number).__name__ for number in each.num_rows}) for each in arrived],
+    )
     after = {"weights after": routed.weights.detach(), "kept after": routed.kept, "experts after": routed.experts}
     after |= {f"{name} after": at.inputs[name] for name in ("gradient_y", "gradient_rows")}
     return answer | {"dweights": gradient_of(routed.weights)} | after
@@ -190,7 +198,7 @@ def made(at: Any) -> tuple[nn.Linear, list[Expert]]:
 
 def layer(
     at: Any, *, options: dict[str, Any], groups: list[list[int]] | None = None, num_calls: int = 1, is_input_trained: bool = True,
-    balance_weight: float = 0.5,
+    balance_weight: float = 0.5, layout: str = "plain",
 ) -> dict[str, torch.Tensor]:  # fmt: skip
     """Forward with each x, then backward of each y · gradient + balance_weight · loss; parameters' gradients add up."""
     group = group_of(at, groups)
@@ -209,7 +217,7 @@ def layer(
     del experts, found
     gc.collect()
     at.report(alive=[index for index, other in others.items() if other() is not None])
-    xs = [at.inputs[f"x{call}"].detach().clone().requires_grad_(is_input_trained) for call in range(num_calls)]
+    xs = [turned(at.inputs[f"x{call}"], layout).requires_grad_(is_input_trained) for call in range(num_calls)]
     calls = []
     for call, x in enumerate(xs):
         with at.phase(f"forward {call}"):
@@ -257,14 +265,14 @@ def refused(at: Any, what: str, num_experts: int) -> None:
 # --- gradients -------------------------------------------------------------------------------------------------------
 def average(
     at: Any, *, expert: Sequence[str], frozen: Sequence[str], missing: dict[str, list[int]], groups: list[list[int]],
-    replicas: list[list[int]],
+    replicas: list[list[int]], layout: str = "plain",
 ) -> dict[str, torch.Tensor]:  # fmt: skip
     """average_gradients of parameters with the inputs as gradients; `expert` are marked, missing[name] are ranks that have none."""
     group, twins = group_of(at, groups), group_of(at, replicas)
     parameters = {}
     for name, gradient in at.inputs.items():
         parameters[name] = parameter = nn.Parameter(torch.ones_like(gradient), requires_grad=name not in frozen)
-        parameter.grad = None if at.rank in missing.get(name, ()) else gradient.clone()
+        parameter.grad = None if at.rank in missing.get(name, ()) else turned(gradient, layout)
         if name in expert:
             parameter.is_expert = True
     with at.phase("average"):

@@ -25,6 +25,11 @@ def view(memory: torch.Tensor, layout: str) -> torch.Tensor:
     return memory.transpose(0, -1) if layout == "transposed" else memory
 
 
+def turned(x: torch.Tensor) -> torch.Tensor:
+    """The same numbers in memory of their own, with the first dim innermost."""
+    return x.permute(*reversed(range(x.ndim))).contiguous().permute(*reversed(range(x.ndim)))
+
+
 # --- functions -------------------------------------------------------------------------------------------------------
 def functions(
     at: Any, *, names: list[str], layout: str = "plain", groups: list[list[int]] | None = None, dim: int | None = None
@@ -85,9 +90,9 @@ def refused(at: Any, case: dict[str, Any]) -> None:
 def linear(
     at: Any, *, kind_of_layer: str, options: dict[str, bool], has_bias: bool, groups: list[list[int]] | None = None
 ) -> dict[str, torch.Tensor]:
-    """A layer made from the whole one of the inputs weight and bias, forward and backward with x and gradient."""
+    """A layer made from the whole one of the inputs weight and bias, forward and backward with x and gradient, neither contiguous."""
     group = group_of(at, groups)
-    weight, incoming = at.inputs["weight"], at.inputs["gradient"]
+    weight, incoming = at.inputs["weight"], turned(at.inputs["gradient"])
     whole = nn.Linear(weight.shape[1], weight.shape[0], bias=has_bias, dtype=weight.dtype)
     with torch.no_grad():
         whole.weight.copy_(weight)
@@ -95,7 +100,7 @@ def linear(
             whole.bias.copy_(at.inputs["bias"])
     layer = getattr(at.submission, f"{kind_of_layer}ParallelLinear")(whole, group, **options)
     initial = {name: p.detach().clone() for name, p in layer.named_parameters()}
-    x = at.inputs["x"].detach().requires_grad_()
+    x = turned(at.inputs["x"]).requires_grad_()
     with at.phase("forward"):
         y = layer(x)
     with at.phase("backward"):
@@ -108,7 +113,7 @@ def linear(
 def embedding(
     at: Any, *, vocab_size: int, sequence_parallel: bool = False, groups: list[list[int]] | None = None
 ) -> dict[str, torch.Tensor]:
-    """The embedding made from the whole one of the input weight, forward on tokens and backward with gradient."""
+    """The embedding made from the whole one of the input weight, forward on tokens and backward with gradient, neither contiguous."""
     group = group_of(at, groups)
     weight = at.inputs["weight"]
     whole = nn.Embedding(vocab_size, weight.shape[1], dtype=weight.dtype)
@@ -117,9 +122,9 @@ def embedding(
     layer = at.submission.VocabParallelEmbedding(whole, group, sequence_parallel=sequence_parallel)
     initial = layer.weight.detach().clone()
     with at.phase("forward"):
-        y = layer(at.inputs["tokens"])
+        y = layer(turned(at.inputs["tokens"]))
     with at.phase("backward"):
-        y.backward(at.inputs["gradient"])
+        y.backward(turned(at.inputs["gradient"]))
     at.report(**held_by(layer, whole), is_whole_intact=torch.equal(whole.weight, weight))
     return {"y": y.detach(), "weight": initial, "dweight": gradient_of(layer.weight)}
 
@@ -142,10 +147,10 @@ def held_by(module: nn.Module, whole: nn.Module | None = None) -> dict[str, Any]
 def cross_entropy(
     at: Any, *, vocab_size: int, ignore_index: int | None = None, scale: float = 1.0, groups: list[list[int]] | None = None
 ) -> dict[str, torch.Tensor]:
-    """The loss of this rank's logits, and their gradient times `scale`; and the loss without a graph."""
+    """The loss of this rank's logits, and their gradient times `scale`. Neither logits nor targets are contiguous."""
     group = group_of(at, groups)
     options: dict[str, Any] = {"vocab_size": vocab_size} | ({} if ignore_index is None else {"ignore_index": ignore_index})
-    logits, targets = at.inputs["logits"].clone().requires_grad_(), at.inputs["targets"]
+    logits, targets = turned(at.inputs["logits"]).requires_grad_(), turned(at.inputs["targets"])
     with at.phase("forward"):
         loss = at.submission.vocab_parallel_cross_entropy(logits, targets, group, **options)
     with at.phase("backward"):
@@ -215,13 +220,16 @@ class Interrupted(Exception):
 
 
 def dropped(at: Any, *, config: dict[str, Any], num_tokens: int, sequence_parallel: bool, seed: int = 0) -> dict[str, torch.Tensor]:
-    """The embedding of equal tokens and a block's output, twice while training and once not; all ranks seed the global stream alike."""
+    """The embedding of equal tokens and a block's output, twice while training and once not; all ranks seed the global stream alike.
+
+    cut evaluating: the embedding of a model that was evaluating before it was cut.
+    """
     torch.manual_seed(1)
-    gpt = GPT(GPTConfig(**config))
+    gpt, evaluating = GPT(GPTConfig(**config)), GPT(GPTConfig(**config)).eval()
     with torch.no_grad():
-        for parameter in gpt.parameters():
+        for parameter in (*gpt.parameters(), *evaluating.parameters()):
             parameter.fill_(0.5)
-    gpt = at.submission.parallelize(gpt, sequence_parallel=sequence_parallel, seed=seed)
+    gpt, evaluating = (at.submission.parallelize(each, sequence_parallel=sequence_parallel, seed=seed) for each in (gpt, evaluating))
     torch.manual_seed(at.seed % 2**31)
     tokens, positions = torch.zeros(1, num_tokens, dtype=torch.int64), torch.arange(num_tokens)
     answer = {}
@@ -229,7 +237,7 @@ def dropped(at: Any, *, config: dict[str, Any], num_tokens: int, sequence_parall
         x = gpt.embed(tokens, positions).detach()
         answer |= {f"{name} embed": x, f"{name} block": gpt.blocks[0](torch.ones_like(x), gpt.angles(positions)).detach() - 1}
     gpt.eval()
-    return answer | {"evaluated": gpt.embed(tokens, positions).detach()}
+    return answer | {"evaluated": gpt.embed(tokens, positions).detach(), "cut evaluating": evaluating.embed(tokens, positions).detach()}
 
 
 # --- the model -------------------------------------------------------------------------------------------------------
@@ -247,10 +255,16 @@ def built(at: Any, config: dict[str, Any]) -> GPT:
 def plain(at: Any, *, config: dict[str, Any], num_tokens: int) -> dict[str, torch.Tensor]:
     """The whole model on one rank; nothing of the submission is used."""
     gpt = built(at, config)
-    loss = gpt(at.inputs["tokens"], at.inputs["targets"])
+    words = packed(at)
+    loss = gpt(at.inputs["tokens"], at.inputs["targets"], **words)
     loss.backward()
     answer = {f"d/{name}": gradient_of(p) for name, p in gpt.named_parameters()}
-    return answer | {"loss": loss.detach(), "logits": gpt(at.inputs["tokens"]).detach()}
+    return answer | {"loss": loss.detach(), "logits": gpt(at.inputs["tokens"], **words).detach()}
+
+
+def packed(at: Any) -> dict[str, torch.Tensor]:
+    """What a model is told of positions: nothing, if none are given."""
+    return {"positions_T": at.inputs["positions"]} if "positions" in at.inputs else {}
 
 
 def model(
@@ -272,11 +286,11 @@ def model(
     answer = {f"w/{name}": p.detach().clone() for name, p in parameters.items()}
     for _ in range(num_backwards):
         with at.phase("forward"):
-            loss = gpt(at.inputs["tokens"], at.inputs["targets"])
+            loss = gpt(at.inputs["tokens"], at.inputs["targets"], **packed(at))
         with at.phase("backward"):
             loss.backward()
     answer |= {f"d/{name}": gradient_of(p) for name, p in parameters.items()}
-    return answer | {"loss": loss.detach(), "logits": gpt(at.inputs["tokens"]).detach()}
+    return answer | {"loss": loss.detach(), "logits": gpt(at.inputs["tokens"], **packed(at)).detach()}
 
 
 def block(at: Any, *, config: dict[str, Any], num_tokens: int, sequence_parallel: bool = False) -> dict[str, torch.Tensor]:

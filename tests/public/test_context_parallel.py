@@ -108,8 +108,10 @@ def test_few_blocks_are_held(observe, has_backward):
 @pytest.mark.law("ring.half_precision_is_summed_in_float32")
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_sixteen_bits_are_rounded_once(observe, dtype):
-    """Blocks are merged, and gradients summed, in float32."""
-    attention.judge_values(halves(observe, dtype))
+    """Blocks are merged, and gradients summed, in float32; the kernel gets what came."""
+    seen = halves(observe, dtype)
+    attention.judge_values(seen)
+    attention.judge_kernel_inputs(seen)
 
 
 def independent(observe, **case):
@@ -148,7 +150,7 @@ def test_ring_attention_refuses_what_does_not_fit(observe):
 
 
 # --- zigzag ----------------------------------------------------------------------------------------------------------
-SPLITS = [((2, 12), None, "int64"), ((3, 2, 24), 2, "float32"), ((12,), 0, "int64")]
+SPLITS = [((2, 12), None, "int64"), ((3, 2, 24), -1, "float32"), ((12,), 0, "int64"), ((2, 3, 12, 2), 2, "float32")]
 
 
 @pytest.mark.law("zigzag.splits_in_two_chunks")
@@ -251,15 +253,16 @@ LOSSES = [
     loss_case([8, 8, 8]),
     loss_case([1, 8, 3]),
     loss_case([0, 5, 8], scale=3.0),
-    loss_case([2, 0, 4], dtype="float32", ignore_index=-1),
+    loss_case([2, 0, 4], dtype="float32", ignore_index=-1, is_flat=True),
 ]
 NOTHING = [loss_case([0, 0, 0]), loss_case([5, 1, 2], dtype="bfloat16"), loss_case([3, 3, 8], dtype="float16", ignore_index=4, scale=512.0)]
+MANY = [loss_case([300, 257, 2], dtype="bfloat16", num_tokens=150)]
 
 
 @pytest.mark.law("sequence.loss_is_the_whole_mean")
-@pytest.mark.parametrize("cases", [LOSSES, NOTHING], ids=["numbers", "none"])
+@pytest.mark.parametrize("cases", [LOSSES, NOTHING, MANY], ids=["numbers", "none", "many"])
 def test_the_loss_is_the_whole_mean(observe, cases):
-    """Ranks with all, some and no targets; no targets at all; 16 bits."""
+    """Ranks with all, some and no targets; no targets at all; 16 bits, and more targets than they can count."""
     losses.judge_loss(losses.run_loss(observe, 3, cases), gradient=False)
 
 

@@ -244,7 +244,7 @@ def test_the_layer_equals_the_dense_mixture(observe, world_size, transport):
 @pytest.mark.law("layer.equals_the_dense_mixture")
 def test_the_layer_drops_and_renormalizes(observe):
     """Capacity factor 0.75, renormalized."""
-    mixtures.judge_outputs(mixtures.run_layer(observe, WORLDS[2], factor=0.75, renormalize=True))
+    mixtures.judge_outputs(mixtures.run_layer(observe, WORLDS[2], factor=0.75, renormalize=True, layout="transposed"))
 
 
 @pytest.mark.law("layer.equals_the_dense_mixture")
@@ -263,7 +263,7 @@ def test_gradients_equal_the_dense_mixture(observe, world_size, transport):
 @pytest.mark.law("layer.gradients_equal_the_dense_mixture")
 def test_gradients_with_drops_and_renormalized(observe):
     """Capacity factor 0.75, renormalized."""
-    mixtures.judge_gradients(mixtures.run_layer(observe, WORLDS[2], factor=0.75, renormalize=True))
+    mixtures.judge_gradients(mixtures.run_layer(observe, WORLDS[2], factor=0.75, renormalize=True, layout="transposed"))
 
 
 @pytest.mark.law("layer.empty_experts_do_not_hang")

@@ -223,8 +223,8 @@ def test_large_logits_stay_finite(observe):
 
 @pytest.mark.law("vocabulary.half_precision_is_summed_in_float32")
 def test_half_precision_is_summed_in_float32(observe):
-    """Thirty words in bfloat16."""
-    seen = losses.run_loss(observe, 2, 30, dtype="bfloat16")
+    """Thirty words in bfloat16, and more tokens than bfloat16 can count."""
+    seen = losses.run_loss(observe, 2, 30, tokens=(7, 37), dtype="bfloat16")
     losses.judge_loss(seen)
     losses.judge_loss_volume(seen)
 

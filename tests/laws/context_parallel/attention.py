@@ -125,6 +125,21 @@ def judge_rounded(seen: Any) -> None:
                              hints=Hints(world_size=n, suggestion=SUGGESTIONS[name]))  # fmt: skip
 
 
+def judge_kernel_inputs(seen: Any) -> None:
+    """The kernel gets q, k and v in their own dtype, forward and backward."""
+    seen.require()
+    dtype = seen.request.return_of("o0", 0).dtype
+    for members in groups_of(seen):
+        for rank in members:
+            for event in seen.events(rank=rank, kind="mark"):
+                if event.name == "kernel" and event.facts["dtypes"] != [dtype]:
+                    got = " and ".join(event.facts["dtypes"])
+                    raise broken(f"{words_of(seen)}: kernel.{event.facts['call']} gets {got} for {dtype} q, k and v on rank {rank}.",
+                                 f"Expected: {dtype}, the tensors as they came.",
+                                 "What the kernel gets has been converted: a copy in another dtype.",
+                                 "A kernel widens by itself what it needs.")  # fmt: skip
+
+
 def others(parts: list[Array], members: list[int], place: int) -> dict[str, Array]:
     """What might stand here instead: another rank's part."""
     return {f"what belongs on rank {rank}": part for part, rank in zip(parts, members, strict=True) if rank != members[place]}

@@ -19,10 +19,14 @@ VOCABULARY = 11
 
 def loss_case(
     counts: list[int], *, dtype: str = "float64", num_tokens: int = 4, ignore_index: int | None = None, scale: float = 1.0,
-    size: float = 1.0,
+    size: float = 1.0, is_flat: bool = False,
 ) -> Case:  # fmt: skip
-    """counts: by rank, how many of its 2·num_tokens targets count. scale: of the gradient that arrives. size: of the logits."""
-    return {"counts": counts, "dtype": dtype, "num_tokens": num_tokens, "ignore_index": ignore_index, "scale": scale, "size": size}
+    """counts: by rank, how many of its 2·num_tokens targets count. scale: of the gradient that arrives. size: of the logits.
+
+    is_flat: targets have one dim and not two.
+    """
+    shape = [2 * num_tokens] if is_flat else [2, num_tokens]
+    return {"counts": counts, "dtype": dtype, "shape": shape, "ignore_index": ignore_index, "scale": scale, "size": size}
 
 
 def run_loss(observe: Any, world_size: int, cases: list[Case], *, groups: list[list[int]] | None = None, **words: Any) -> Any:
@@ -31,7 +35,7 @@ def run_loss(observe: Any, world_size: int, cases: list[Case], *, groups: list[l
     def inputs(rng: np.random.Generator) -> dict[str, list[Array]]:
         drawn: dict[str, list[Array]] = {}
         for number, case in enumerate(cases):
-            shape, ignored = (2, case["num_tokens"]), -100 if case["ignore_index"] is None else case["ignore_index"]
+            shape, ignored = tuple(case["shape"]), -100 if case["ignore_index"] is None else case["ignore_index"]
             drawn[f"logits{number}"], drawn[f"targets{number}"] = [], []
             for count in case["counts"]:
                 targets = rng.choice([word for word in range(VOCABULARY) if word != ignored], num_elements(shape))
@@ -44,7 +48,7 @@ def run_loss(observe: Any, world_size: int, cases: list[Case], *, groups: list[l
     returns: dict[str, Any] = {}
     probed: list[Case] = []
     for number, case in enumerate(cases):
-        returns |= {f"loss{number}": (wide(case["dtype"]), ()), f"dlogits{number}": (case["dtype"], (2, case["num_tokens"], VOCABULARY))}
+        returns |= {f"loss{number}": (wide(case["dtype"]), ()), f"dlogits{number}": (case["dtype"], (*case["shape"], VOCABULARY))}
         probed.append({key: case[key] for key in ("ignore_index", "scale")})
     return observe("loss", world_size=world_size, inputs=inputs, returns=returns, cases=probed, **spoken(groups), **words)
 
@@ -114,7 +118,7 @@ def judge_one_loss(seen: Any, number: int, rank: int, n: int, mean: float, sums:
     )
     what = f"sequence_cross_entropy: the loss on rank {rank}, whose group has {counts} targets"
     size = float(np.abs(np.asarray(seen.input(f"logits{number}", rank), np.float64)).max()) + 8
-    allowed = 64 * unit * size
+    allowed = (64 + sum(counts)) * unit * size  # a dozen roundings of each target's loss, and one of each addition
     assert_close(seen.rank(rank)[f"loss{number}"], np.asarray(mean), allowed=allowed, what=what, hints=hints)
 
 

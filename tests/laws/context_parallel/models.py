@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.numerics import Hints, assert_close, sum_bound
+from grader.numerics import Hints, assert_close, assert_equal, sum_bound
 from tests.laws.context_parallel.oracle import Array, draw
 from tests.laws.context_parallel.sentences import broken
 from tests.laws.context_parallel.sequences import place_of
@@ -85,6 +85,10 @@ def judge(runs: tuple[Any, Any]) -> None:
             words = f"{way['method']}{', zigzag' if way.get('zigzag') else ''}, on rank {rank} of {n}"
             if not seen.facts(rank)["is_in_place"][number]:
                 raise broken(f"parallelize_context ({words}) returns another object than it got.", "Expected: gpt itself.")
+            if not seen.facts(rank)["num_calls"][number]:
+                raise broken(f"parallelize_context ({words}): the kernel that was given is never called.",
+                             "Expected: it does all attention.", "Another kernel than the given one is used.",
+                             "Is `kernel` handed on to the attention?")  # fmt: skip
             names = ["loss", *(f"d/{name}" for name in weights_of(seen.request.parameters["config"]))]
             for name in names:
                 value = right[name]
@@ -100,16 +104,19 @@ def judge(runs: tuple[Any, Any]) -> None:
 # --- the sum of gradients --------------------------------------------------------------------------------------------
 def run_sums(
     observe: Any, world_size: int, *, missing: list[list[str]] | None = None, dtype: str = "float32", layout: str = "plain",
-    groups: list[list[int]] | None = None, **case: Any,
+    groups: list[list[int]] | None = None, stale: bool = False, **case: Any,
 ) -> Any:  # fmt: skip
-    """sum_gradients of four parameters, "frozen" among them. missing: by rank, those that have no gradient there."""
+    """sum_gradients of four parameters, "frozen" among them. missing: by rank, those that have no gradient there.
+
+    stale: the frozen one has a gradient from before.
+    """
     shapes = {"first": (3, 4), "second": (5, 2), "third": (2, 2), "frozen": (2, 3)}
 
     def inputs(rng: np.random.Generator) -> dict[str, list[Array]]:
         return {name: [draw(rng, dtype, shape) for _ in range(world_size)] for name, shape in shapes.items()}
 
     returns = {name: (dtype, shape) for name, shape in shapes.items()}
-    words = {} if groups is None else {"groups": groups}
+    words = ({} if groups is None else {"groups": groups}) | ({"stale": True} if stale else {})
     return observe("sums", world_size=world_size, inputs=inputs, returns=returns, missing=missing or [[]] * world_size, frozen=["frozen"],
                    layout=layout, **words, **case)  # fmt: skip
 
@@ -133,6 +140,10 @@ def judge_sums(seen: Any) -> None:
             allowed = sum_bound(dtype, len(members), np.sum(np.abs(parts), axis=0))
             assert_close(seen.rank(rank)[name], np.sum(parts, axis=0), allowed=allowed, what=what, hints=hints)
         facts = seen.facts(rank)
+        if seen.request.parameters.get("stale"):
+            hints = Hints(suggestion="Look at requires_grad, not at grad.")
+            what = f"sum_gradients: the gradient that a frozen parameter has from before, on rank {rank}"
+            assert_equal(seen.rank(rank)["frozen"], seen.input("frozen", rank), what=what, hints=hints)
         if facts["appeared"]:
             raise broken(f"sum_gradients: a frozen parameter on rank {rank} has a gradient afterwards.", "Expected: None.",
                          "Parameters that are not trained are not left alone.", "Look at requires_grad.")  # fmt: skip

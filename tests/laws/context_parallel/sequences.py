@@ -8,6 +8,7 @@ import numpy as np
 
 from grader.numerics import Hints, assert_equal
 from grader.records import num_elements
+from tests.laws import traffic
 from tests.laws.context_parallel.attention import groups_of
 from tests.laws.context_parallel.oracle import Array, places
 from tests.laws.context_parallel.sentences import broken
@@ -48,6 +49,7 @@ def run_split(
         part = list(shape)
         part[1 if dim is None else dim] //= n
         returns |= {f"part{number}": (dtype, tuple(part)), f"whole{number}": (dtype, shape)}
+        returns |= {f"dx{number}": (dtype, shape)} if dtype.startswith("float") else {}
         cases.append({"dim": dim, "part": part})
     return observe("split", world_size=world_size, inputs=inputs, returns=returns, cases=cases, **spoken(groups), **case)
 
@@ -58,8 +60,9 @@ def numbered(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Ar
 
 
 def judge_split(seen: Any) -> None:
-    """Parts have chunks r and 2N-1-r, in memory of their own."""
+    """Parts have chunks r and 2N-1-r, in memory of their own, and a gradient."""
     require_dims(seen)
+    judge_silence(seen, "zigzag_split", "split")
     for number, case in enumerate(seen.request.parameters["cases"]):
         axis = 1 if case["dim"] is None else case["dim"]
         for rank in members_of(seen):
@@ -77,6 +80,21 @@ def judge_split(seen: Any) -> None:
             what = f"zigzag_split along dim {axis}: the part of rank {rank}, chunks {place} and {2 * n - 1 - place} of {2 * n}"
             assert_equal(seen.rank(rank)[f"part{number}"], parts[place], what=what, hints=hints)
             judge_own(seen, rank, number)
+            if f"dx{number}" in seen.request.returns:
+                here = np.zeros(whole.shape[axis], bool)
+                here[places(place, n, case["part"][axis], zigzag=True)] = True
+                right = np.moveaxis(np.where(here, np.moveaxis(whole, axis, -1), 0), -1, axis)
+                what = f"zigzag_split along dim {axis}: the gradient of x on rank {rank} if that of its part is the part itself"
+                assert_equal(seen.rank(rank)[f"dx{number}"], right, what=what, hints=Hints(suggestion="Is the part detached from x?"))
+
+
+def judge_silence(seen: Any, function: str, phase: str) -> None:
+    """Every rank has the whole: nothing is called."""
+    for rank in members_of(seen):
+        calls = seen.wire.calls(rank, phase=phase)
+        if calls:
+            raise broken(f"{function}: rank {rank} calls {calls[0].op}.", "Allowed: nothing, for every rank has the whole.",
+                         "Something travels that every rank has.", "Cut out of what is here.")  # fmt: skip
 
 
 def require_dims(seen: Any) -> None:
@@ -96,13 +114,15 @@ def judge_own(seen: Any, rank: int, number: int) -> None:
     num_bytes = facts["num_bytes"][number]
     found = "is not contiguous" if num_bytes < 0 else f"lies in {num_bytes} bytes of memory" + ", the whole's" * (not facts["own"][number])
     raise broken(f"zigzag_split: the part on rank {rank} {found}.", f"Expected: contiguous, in {expected} bytes of its own.",
-                 "A part is a view of the whole, and keeps it alive.",
-                 "torch.cat of chunks makes a new tensor; a slice does not.")  # fmt: skip
+                 "A part is a view of the whole, and keeps it alive." if num_bytes >= 0 else "A part lies in memory as the whole does.",
+                 "torch.cat of chunks makes a new tensor, but may keep a layout such as channels_last; a slice makes none.")  # fmt: skip
 
 
 def judge_restored(seen: Any) -> None:
-    """The whole on every rank."""
+    """The whole on every rank, from parts that may lie as they like."""
     require_dims(seen)
+    for rank in members_of(seen):
+        traffic.assert_contiguous(seen, rank, "restore")
     for number, case in enumerate(seen.request.parameters["cases"]):
         for rank in members_of(seen):
             n = len(place_of(seen, rank)[1])
@@ -151,6 +171,7 @@ def length_of(case: Case, n: int) -> int:
 
 def judge_shard(seen: Any, names: tuple[str, ...] = ("tokens", "targets", "positions")) -> None:
     """These parts of every case on every rank; and inputs that stay as they were."""
+    judge_silence(seen, "shard_sequence", "shard")
     for number, case in enumerate(seen.request.parameters["cases"]):
         options, num_tokens = case["options"], case["num_tokens"]
         for rank in members_of(seen):

@@ -196,8 +196,9 @@ BLOCK_BYTES = 2 * LARGE_KEYS * LARGE_WIDTH * ITEMSIZE["float32"]  # a rank's k a
 # eight, and what is needed to receive them.
 FORWARD_BYTES = 8 * MiB
 # Backward holds two blocks, and of their gradients own sums, this step's share, what leaves and what arrives, and what the kernel returns:
-# 13 MiB with what the process needs. All ranks' keys, values and gradients are sixteen, or eight beside these sums, and the same on top.
-BACKWARD_BYTES = 17 * MiB
+# 13 MiB with what the process needs. All ranks' keys, values and gradients are sixteen, and the same on top; who keeps the blocks that came
+# by until the end needs over 16 with these sums.
+BACKWARD_BYTES = 15 * MiB
 
 
 def run_large(observe: Any, *, has_backward: bool, **case: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from grader.numerics import Hints, assert_close, mean_bound
+from tests.laws import traffic
 from tests.laws.expert_parallel.carrying import broken, group_of
 from tests.laws.expert_parallel.oracle import Array
 
@@ -16,9 +17,9 @@ EXPERT, FROZEN = ("expert.weight", "expert.bias"), ("frozen.weight",)
 
 def run_average(
     observe: Any, groups: list[list[int]], replicas: list[list[int]], *, missing: dict[str, list[int]] | None = None,
-    dtype: str = "float32", **case: Any,
+    dtype: str = "float32", layout: str = "plain", **case: Any,
 ) -> Any:  # fmt: skip
-    """groups: ranks that have losses of one step; replicas: those of them with the same experts."""
+    """groups: ranks that have losses of one step; replicas: those of them with the same experts. layout: of the gradients."""
     world_size = sum(map(len, groups))
 
     def inputs(rng: np.random.Generator) -> dict[str, list[Array]]:
@@ -26,7 +27,8 @@ def run_average(
 
     returns = {name: (dtype, shape) for name, shape in SHAPES.items()}
     return observe("average", world_size=world_size, inputs=inputs, returns=returns, expert=list(EXPERT), frozen=list(FROZEN),
-                   missing=missing or {}, groups=groups, replicas=replicas, **case)  # fmt: skip
+                   missing=missing or {}, groups=groups, replicas=replicas, **({} if layout == "plain" else {"layout": layout}),
+                   **case)  # fmt: skip
 
 
 def judge_average(seen: Any, *, of_experts: bool) -> None:
@@ -77,6 +79,7 @@ def judge_sent(seen: Any) -> None:
     """What is frozen doesn't travel, and everything else does once: no more bytes than the trained parameters have."""
     trained = sum(seen.request.return_of(name, 0).num_bytes for name in SHAPES if name not in FROZEN)
     for rank in range(seen.world_size):
+        traffic.assert_contiguous(seen, rank, "average")
         got = seen.wire.sent_bytes(rank, phase="average")
         if got > trained:
             raise broken(

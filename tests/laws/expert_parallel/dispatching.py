@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.numerics import Hints, assert_close, assert_equal, sum_bound, unit_roundoff
+from grader.numerics import Hints, assert_close, assert_equal, rounding_bound, sum_bound, unit_roundoff
 from grader.records import ITEMSIZE, Limits, MiB
 from tests.laws.expert_parallel.carrying import assert_all_took_part, broken, groups_of, judge_clean, judge_rows
 from tests.laws.expert_parallel.oracle import Array, Row, counts_of, rows_of
@@ -98,7 +98,10 @@ def judge_arrived(seen: Any) -> None:
             rows, per_place = rows_by_place[place], e // n
             counts = [sum(row.expert == place * per_place + own for row in rows) for own in range(per_place)]
             for call in range(num_calls(seen)):
-                said = seen.facts(rank)["num_rows"][call]
+                said, kinds = seen.facts(rank)["num_rows"][call], seen.facts(rank)["kinds"][call]
+                if kinds not in ([], ["int"]):
+                    raise broken(f"Dispatched.num_rows on rank {rank} is made of {' and '.join(kinds)}.", "Expected: Python ints.",
+                                 "num_rows isn't made of ints: what splits rows by it reads a tensor each time.", "tolist().")  # fmt: skip
                 if said != counts:
                     raise broken(f"Dispatched.num_rows on rank {rank} is {said}.", f"Expected: {counts}, of experts "
                                  f"{place * per_place} to {place * per_place + per_place - 1}.", "num_rows isn't the number of rows of "
@@ -150,7 +153,7 @@ def judge_combined(seen: Any) -> None:
                 wide = seen.request.return_of("dweights", rank).dtype
                 allowed = sum_bound(wide, top_k + ROUNDINGS, size[rank])
                 if wide != dtype:
-                    allowed = allowed + unit_roundoff(dtype) * np.abs(right[rank]) * (1 + 2**-10)
+                    allowed = allowed + rounding_bound(dtype, right[rank] * (1 + 2**-10))
                 others = {
                     "the sums without weights": plain[rank],
                     "the sums of outputs sent home by expert, the second sort not undone": unsorted[rank],
@@ -200,7 +203,7 @@ def judge_gradients(seen: Any) -> None:
                     size[home][row.token, row.choice] += np.abs(product).sum()
                 dtype = seen.request.return_of("doutputs 0", rank).dtype
                 wide = seen.request.return_of("dweights", rank).dtype
-                allowed = (unit_roundoff(dtype) + 2 * unit_roundoff(wide)) * np.abs(d_outputs)
+                allowed = rounding_bound(dtype, d_outputs) + 2 * unit_roundoff(wide) * np.abs(d_outputs)
                 hints = Hints(world_size=len(members), suggestion="Each output's gradient is its weight times that of its token.")
                 what = f"combine: the gradient of the outputs on rank {rank}"
                 assert_close(seen.rank(rank)[f"doutputs {call}"], d_outputs, allowed=allowed, what=what, hints=hints)

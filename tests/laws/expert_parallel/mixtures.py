@@ -31,9 +31,10 @@ class World:
 
 def run_layer(
     observe: Any, world: World, *, top_k: int = 2, factor: float | None = None, renormalize: bool = False,
-    groups: list[list[int]] | None = None, num_calls: int = 1, is_input_trained: bool = True, dtype: str = "float64", **case: Any,
+    groups: list[list[int]] | None = None, num_calls: int = 1, is_input_trained: bool = True, dtype: str = "float64", layout: str = "plain",
+    **case: Any,
 ) -> Any:  # fmt: skip
-    """Outputs and all gradients. dtype: of x and the experts; the router is float32 beside 16 bits."""
+    """Outputs and all gradients. dtype: of x and the experts; the router is float32 beside 16 bits. layout: of x."""
     e, world_size = world.num_experts, len(world.tokens)
     of_router = "float64" if dtype == "float64" else "float32"
     teams = groups or [list(range(world_size))]
@@ -60,7 +61,7 @@ def run_layer(
         returns |= {f"y{call}": of_x, f"dx{call}": of_x, f"x{call} after": of_x, f"loss{call}": (of_router, ())}
     options = {"top_k": top_k} | ({} if factor is None else {"capacity_factor": factor}) | ({"renormalize": True} if renormalize else {})
     words: dict[str, Any] = ({"groups": groups} if groups else {}) | ({} if is_input_trained else {"is_input_trained": False})
-    words |= {"num_calls": num_calls} if num_calls > 1 else {}
+    words |= ({"num_calls": num_calls} if num_calls > 1 else {}) | ({} if layout == "plain" else {"layout": layout})
     return observe("layer", world_size=world_size, inputs=inputs, returns=returns, options=options, **words, **case)
 
 

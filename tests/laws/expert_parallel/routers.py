@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from grader.numerics import Hints, assert_close, assert_equal, unit_roundoff
+from grader.numerics import Hints, assert_close, assert_equal, rounding_bound, unit_roundoff
 from tests.laws.expert_parallel.carrying import broken
 from tests.laws.expert_parallel.oracle import (
     Array,
@@ -187,7 +187,7 @@ def judge_logits_gradient(seen: Any) -> None:
     renormalize = case.get("renormalize", False)
     right, size = logits_gradient(probabilities, experts, gw, gp, renormalize=renormalize)
     ends = (seen.request.return_of("dlogits", 0).dtype, wide_of(seen))
-    allowed = (2 * unit_roundoff(ends[0]) + 4 * relative_error(logits, ends[1])) * size + TINY
+    allowed = 2 * rounding_bound(ends[0], size) + 4 * relative_error(logits, ends[1]) * size + TINY
     others = {
         "the gradient of the probabilities alone": logits_gradient(probabilities, experts, 0 * gw, gp, renormalize=renormalize)[0],
         "the gradient of the weights alone": logits_gradient(probabilities, experts, gw, 0 * gp, renormalize=renormalize)[0],
@@ -255,12 +255,13 @@ def run_balance(
     observe: Any, num_tokens: int, num_experts: int, top_k: int, *, dtype: str = "float32", how: str = "plain", scale: float = 1.0,
     **case: Any,
 ) -> Any:  # fmt: skip
-    """Of a given routing, most of whose choices are dropped, and whose weights are not its probabilities."""
+    """Of a given routing, most of whose choices are dropped, none of which its probabilities have made, and whose weights they are not."""
 
     def inputs(rng: np.random.Generator) -> dict[str, Array]:
         logits = draw_logits(rng, how, num_tokens, num_experts)
         weights, kept = as_dtype(rng.standard_normal((num_tokens, top_k)), dtype), rng.random((num_tokens, top_k)) < 0.3
-        return {"probabilities": as_dtype(softmax(logits), dtype), "experts": chosen(logits, top_k), "weights": weights, "kept": kept}
+        experts = chosen(draw_logits(rng, how, num_tokens, num_experts), top_k)
+        return {"probabilities": as_dtype(softmax(logits), dtype), "experts": experts, "weights": weights, "kept": kept}
 
     returns = {"loss": (dtype, ()), "dprobabilities": (dtype, (num_tokens, num_experts))}
     return observe("balance", transport="none", inputs=inputs, returns=returns, scale=scale, **case)
@@ -297,7 +298,7 @@ def judge_balance_gradient(seen: Any) -> None:
     """Its gradient."""
     probabilities, experts = seen.input("probabilities", 0).astype(np.float64), seen.input("experts", 0)
     if not seen.facts(0)["has_graph"]:
-        raise broken("The loss asks for no gradient.", "Expected: it does, where the probabilities do, also without tokens.",
+        raise broken("No gradient comes to the probabilities.", "Expected: one does, also without tokens, of zeros.",
                      "The balance loss has no graph: no gradient reaches the router.", "Only the counts have none.")  # fmt: skip
     right = balance_of(probabilities, experts)[1] * seen.request.parameters["scale"]
     dtype = seen.request.return_of("loss", 0).dtype

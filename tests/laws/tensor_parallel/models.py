@@ -82,8 +82,13 @@ def stream_shape(config: dict[str, Any], batch: int, num_tokens: int, n: int) ->
 
 
 # --- loss and gradients ----------------------------------------------------------------------------------------------
-def run_whole(observe: Any, config: dict[str, Any], *, num_tokens: int = 12, batch: int = 0, **case: Any) -> Any:
-    """The whole model on one rank, with weights and tokens that the runs in slices get from here. batch: another one for each number."""
+def run_whole(
+    observe: Any, config: dict[str, Any], *, num_tokens: int = 12, batch: int = 0, is_packed: bool = False, **case: Any
+) -> Any:  # fmt: skip
+    """The whole model on one rank, with weights and tokens that the runs in slices get from here. batch: another one for each number.
+
+    is_packed: positions are given, and begin again at every fifth token.
+    """
     shapes = weights_of(config)
 
     def inputs(rng: np.random.Generator) -> dict[str, Array]:
@@ -91,7 +96,7 @@ def run_whole(observe: Any, config: dict[str, Any], *, num_tokens: int = 12, bat
         for _ in range(batch + 1):
             tokens, targets = (rng.integers(0, config["vocab_size"], (BATCH, num_tokens)) for _ in range(2))
         targets[0, :2] = -100
-        return drawn | {"tokens": tokens, "targets": targets}
+        return drawn | {"tokens": tokens, "targets": targets} | ({"positions": np.arange(num_tokens) % 5} if is_packed else {})
 
     returns = {f"d/{name}": ("float64", shape) for name, shape in shapes.items()}
     returns |= {"loss": ("float64", ()), "logits": ("float64", (BATCH, num_tokens, config["vocab_size"]))}
@@ -115,14 +120,17 @@ class Sliced:
 
 def run_model(
     observe: Any, world_size: int, config: dict[str, Any], *, num_tokens: int = 12, sequence_parallel: bool = False,
-    groups: list[list[int]] | None = None, num_backwards: int = 1, transport: str = "wire", **case: Any,
+    groups: list[list[int]] | None = None, num_backwards: int = 1, transport: str = "wire",
+    is_packed: bool = False, **case: Any,
 ) -> Sliced:  # fmt: skip
     """Loss, logits and gradients of the model in slices; each group of ranks has another batch."""
     teams = groups or [list(range(world_size))]
-    wholes = [run_whole(observe, config, num_tokens=num_tokens, batch=number, **case) for number in range(len(teams))]
+    wholes = [
+        run_whole(observe, config, num_tokens=num_tokens, batch=number, is_packed=is_packed, **case) for number in range(len(teams))
+    ]
     n, shapes = len(teams[0]), weights_of(config)
     inputs = {name: wholes[0].input(name, 0) for name in wholes[0].request.inputs if name.startswith("w/")}
-    for name in ("tokens", "targets"):
+    for name in ("tokens", "targets", *(["positions"] if is_packed else [])):
         of_rank = {rank: whole.input(name, 0) for members, whole in zip(teams, wholes, strict=True) for rank in members}
         inputs[name] = [of_rank[rank] for rank in range(world_size)]
     parts = {name: part(name, np.zeros(shape), 0, n).shape for name, shape in shapes.items()}

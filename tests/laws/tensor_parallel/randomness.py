@@ -79,7 +79,8 @@ def run_dropped(
     """What embed and a block drop."""
     config = config | {"dropout": DROPPED}
     shape = stream_shape(config, 1, num_tokens, world_size if sequence_parallel else 1)
-    returns = dict.fromkeys(("first embed", "first block", "second embed", "second block", "evaluated"), ("float32", shape))
+    names = ("first embed", "first block", "second embed", "second block", "evaluated", "cut evaluating")
+    returns = dict.fromkeys(names, ("float32", shape))
     return observe("dropped", world_size=world_size, returns=returns, config=config, num_tokens=num_tokens,
                    sequence_parallel=sequence_parallel, seed=seed, **case)  # fmt: skip
 
@@ -103,6 +104,9 @@ def judge_dropped(seen: Any) -> None:
         if not np.all(got["evaluated"]):
             raise broken(f"rank {rank} drops numbers when evaluating.", "Expected: none after gpt.eval().", "Evaluation drops.",
                          "Look at self.training.")  # fmt: skip
+        if not np.all(got["cut evaluating"]):
+            raise broken(f"rank {rank} drops numbers of a model that was evaluating before it was cut.", "Expected: none.",
+                         "A model that evaluates begins to train when it is cut.", "What is new in it trains unless told.")  # fmt: skip
         kept = got["first embed"] != 0
         if not np.array_equal(got["first embed"][kept], got["evaluated"][kept] / (1 - DROPPED)):
             raise broken(f"rank {rank}: what training keeps is not 1 / (1 - p) times what evaluating gives.",

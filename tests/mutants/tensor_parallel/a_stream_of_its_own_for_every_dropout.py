@@ -13,6 +13,6 @@ says: drop
     import copy
 
     for module in [gpt, *gpt.blocks]:
-        module.dropout = RankDropout(module.dropout.p)
+        module.dropout = RankDropout(module.dropout.p).train(module.dropout.training)
         module.dropout.random = copy.copy(random)
 # endregion

@@ -26,7 +26,7 @@ says: drop
         cut_the_stream(gpt, group, random)
     else:
         for module in [gpt, *gpt.blocks]:
-            module.dropout = RankDropout(module.dropout.p)
+            module.dropout = RankDropout(module.dropout.p).train(module.dropout.training)
             module.dropout.random = random
     return gpt
 # endregion

@@ -17,6 +17,6 @@ says: bytes
         if getattr(parameter, "is_cut", False):
             parameter.register_hook(look)
     for module in [gpt, *gpt.blocks]:
-        module.dropout = RankDropout(module.dropout.p)
+        module.dropout = RankDropout(module.dropout.p).train(module.dropout.training)
         module.dropout.random = random
 # endregion

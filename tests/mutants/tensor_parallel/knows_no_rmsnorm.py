@@ -11,6 +11,6 @@ says: norm
     for parameter in nn.ModuleList(whole).parameters():
         parameter.register_hook(lambda gradient: summed(gradient, group))
     for module in [gpt, *gpt.blocks]:
-        module.dropout = RankDropout(module.dropout.p)
+        module.dropout = RankDropout(module.dropout.p).train(module.dropout.training)
         module.dropout.random = random
 # endregion

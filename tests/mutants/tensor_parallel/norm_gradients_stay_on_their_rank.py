@@ -13,6 +13,6 @@ says: summed over the group
         parameter.register_hook(lambda gradient: summed(gradient, group))
     # Other tokens on each rank: with one mask for all, tokens T/N apart would lose the same channels.
     for module in [gpt, *gpt.blocks]:
-        module.dropout = RankDropout(module.dropout.p)
+        module.dropout = RankDropout(module.dropout.p).train(module.dropout.training)
         module.dropout.random = random
 # endregion

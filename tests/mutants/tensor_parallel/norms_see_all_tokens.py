@@ -11,7 +11,7 @@ says: tokens
     for parameter in nn.ModuleList(whole).parameters():
         parameter.register_hook(lambda gradient: summed(gradient, group))
     for module in [gpt, *gpt.blocks]:
-        module.dropout = RankDropout(module.dropout.p)
+        module.dropout = RankDropout(module.dropout.p).train(module.dropout.training)
         module.dropout.random = random
     def join(_, inputs, output):
         return gather_from_tensor_parallel(output.transpose(1, 2).contiguous(), group).transpose(1, 2)

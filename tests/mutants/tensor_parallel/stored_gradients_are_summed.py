@@ -13,6 +13,6 @@ says: backward
         parameter.register_post_accumulate_grad_hook(lambda p: setattr(p, "grad", summed(p.grad, group)))
     # Other tokens on each rank: with one mask for all, tokens T/N apart would lose the same channels.
     for module in [gpt, *gpt.blocks]:
-        module.dropout = RankDropout(module.dropout.p)
+        module.dropout = RankDropout(module.dropout.p).train(module.dropout.training)
         module.dropout.random = random
 # endregion

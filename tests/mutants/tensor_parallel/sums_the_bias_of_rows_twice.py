@@ -12,6 +12,6 @@ says: bias
         if not getattr(parameter, "is_cut", False):
             parameter.register_hook(lambda gradient: summed(gradient, group))
     for module in [gpt, *gpt.blocks]:
-        module.dropout = RankDropout(module.dropout.p)
+        module.dropout = RankDropout(module.dropout.p).train(module.dropout.training)
         module.dropout.random = random
 # endregion

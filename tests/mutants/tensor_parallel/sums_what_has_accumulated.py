@@ -14,6 +14,6 @@ says: gradient
     for parameter in nn.ModuleList(whole).parameters():
         parameter.register_post_accumulate_grad_hook(add_up)
     for module in [gpt, *gpt.blocks]:
-        module.dropout = RankDropout(module.dropout.p)
+        module.dropout = RankDropout(module.dropout.p).train(module.dropout.training)
         module.dropout.random = random
 # endregion

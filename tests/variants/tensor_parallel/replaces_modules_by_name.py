@@ -51,7 +51,7 @@
         elif module is gpt.position_embedding:
             module.forward = functools.partial(own_positions, module)
     for module in [gpt, *gpt.blocks]:
-        dropout = RankDropout(module.dropout.p, module.dropout.inplace)
+        dropout = RankDropout(module.dropout.p, module.dropout.inplace).train(module.dropout.training)
         dropout.random = random
         module.dropout = dropout
 # endregion

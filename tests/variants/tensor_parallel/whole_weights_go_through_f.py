@@ -19,6 +19,6 @@
         table = gpt.position_embedding
         table.forward = lambda positions: F.embedding(own_part(positions, 0, group), copy_to_tensor_parallel(table.weight, group))
     for module in [gpt, *gpt.blocks]:
-        module.dropout = RankDropout(module.dropout.p)
+        module.dropout = RankDropout(module.dropout.p).train(module.dropout.training)
         module.dropout.random = random
 # endregion
