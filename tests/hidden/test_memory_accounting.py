@@ -93,8 +93,9 @@ def test_states_match_published_bytes_per_parameter(observe):
 @pytest.mark.law("states.refuses_unknown_names")
 def test_unknown_precisions_and_optimizers_are_refused(observe):
     """Names that are nearly right."""
-    arguments = [["FP32", "adam"], ["fp16", "adam"], ["mixed", "adamw"], ["bf16", ""]]
-    assert_refused(observe, "model_state_bytes", arguments, names="precisions and optimizers", kind="names that are nearly right")
+    precisions, optimizers = [["FP32", "adam"], ["fp16", "adam"]], [["mixed", "adamw"], ["bf16", ""], ["autocast", "SGD"]]
+    refused = [(given, laws.PRECISIONS) for given in precisions] + [(given, laws.OPTIMIZERS) for given in optimizers]
+    assert_refused(observe, "model_state_bytes", refused, names="precisions and optimizers", kind="names that are nearly right")
 
 
 # --- sharding --------------------------------------------------------------------------------------------------------
@@ -133,7 +134,8 @@ def test_sharded_states_match_the_zero_table(observe):
 @pytest.mark.law("sharding.refuses_other_stages")
 def test_other_stages_are_refused(observe):
     """A stage of another kind."""
-    assert_refused(observe, "sharded_state_bytes", [[1.5], [5]], names="stages", kind="stages 1.5 and 5")
+    refused = [([1.5, 2], "03"), ([5, 2], "03"), ([1.5, 1], "03")]
+    assert_refused(observe, "sharded_state_bytes", refused, names="stages", kind="stages 1.5 and 5")
 
 
 # --- published -------------------------------------------------------------------------------------------------------
@@ -198,7 +200,8 @@ def test_dense_attention_keeps_its_squares(observe):
 @pytest.mark.law("activations.fused_attention_keeps_no_square")
 def test_fused_attention_keeps_no_square(observe):
     """Other lengths and batches, in both dtypes."""
-    sizes = [Sizes(layers=4), Sizes(heads=24, head_dim=2, vocab=7, mlp_per_hidden=1, max_tokens=128), Sizes(mlp_per_hidden=1, vocab=7)]
+    narrow = Sizes(heads=24, head_dim=2, kv_share=4, vocab=7, mlp_per_hidden=1, max_tokens=128)
+    sizes = [Sizes(layers=4), narrow, Sizes(mlp_per_hidden=1, vocab=7)]
     ways = [("float32", "none"), ("bfloat16", "none"), ("float32", "none")]
     kept.judge_activations(
         kept.run_activations(observe, sizes, [FUSED] * 3, [(1, 64), (2, 128), (5, 8)], ways, kind="fused attention, other lengths")
@@ -246,10 +249,11 @@ def test_recomputation_keeps_inputs(observe):
         Sizes(vocab=31, layers=8),
         Sizes(vocab=31),
         Sizes(vocab=31, kv_share=4, layers=5),
+        Sizes(vocab=31, kv_share=4, mlp_per_hidden=0.5),
     ]
-    options = [PLAIN, PLAIN, GATED, FUSED]
-    ways = [("float32", "selective"), ("bfloat16", "full"), ("bfloat16", "selective"), ("float32", "full")]
-    seen = kept.run_activations(observe, sizes, options, [(4, 32)] * 4, ways, kind="selective and full recomputation, other models")
+    options = [PLAIN, PLAIN, GATED, FUSED, plain_but(positions="rotary", attention="sdpa")]
+    ways = [("float32", "selective"), ("bfloat16", "full"), ("bfloat16", "selective"), ("float32", "full"), ("float32", "selective")]
+    seen = kept.run_activations(observe, sizes, options, [(4, 32)] * 5, ways, kind="selective and full recomputation, other models")
     kept.judge_activations(seen)
 
 

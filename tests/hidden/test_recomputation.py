@@ -22,7 +22,7 @@ def test_accumulated_gradients_equal_the_whole_batch(observe, loss):
 
 
 @pytest.mark.law("accumulate.uneven_tokens_weigh_as_they_count")
-@pytest.mark.parametrize("loss", ["cross_entropy", "squared"])
+@pytest.mark.parametrize("loss", ["cross_entropy", "squared", "distance"])
 def test_uneven_tokens_weigh_as_they_count(observe, loss):
     """Micro-batches of 1, 15, 3 and 2 counted tokens."""
     accumulation.judge_gradients(accumulation.run_accumulated(observe, UNEVEN, loss=loss, kind=f"unequally many tokens, {loss}"))

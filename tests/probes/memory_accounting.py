@@ -113,7 +113,7 @@ def exact_fits(at: Any, *, options: list[dict[str, Any]], ways: list[dict[str, A
 
 
 def refusals(at: Any, *, function: str, options: list[dict[str, Any]], arguments: list[list[Any]]) -> None:
-    """What the function does with arguments that don't exist: for each the exception's type, or "nothing" where it returned."""
+    """What the function does with arguments that don't exist: for each the exception's type and message, or "nothing" where it returned."""
     (config,) = configs(at, options)
     outcomes = []
     for given in arguments:
@@ -121,12 +121,13 @@ def refusals(at: Any, *, function: str, options: list[dict[str, Any]], arguments
             if function == "model_state_bytes":
                 at.submission.model_state_bytes(config, *given)
             else:
-                at.submission.sharded_state_bytes(at.submission.ModelStateBytes(8.0, 8.0, 16.0, 32.0), dp=2, stage=given[0])
-            outcomes.append("nothing")
+                stage, dp = given
+                at.submission.sharded_state_bytes(at.submission.ModelStateBytes(8.0, 8.0, 16.0, 32.0), dp=dp, stage=stage)
+            outcomes.append(["nothing", ""])
         except NotImplementedError:
             raise
         except Exception as raised:
-            outcomes.append(type(raised).__name__)
+            outcomes.append([type(raised).__name__, str(raised)])
     at.report(outcomes=outcomes)
 
 

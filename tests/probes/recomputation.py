@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import itertools
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -30,7 +31,8 @@ def accumulated(at: Any, *, rows: list[int], loss: str, with_gradients: bool) ->
     first, second = (nn.Parameter(at.inputs[name]) for name in ("A", "B"))
     if with_gradients:
         first.grad, second.grad = at.inputs["A.grad"].clone(), at.inputs["B.grad"].clone()
-    micro_batches = list(zip(at.inputs["x"].split(rows), at.inputs["targets"].split(rows), strict=True))
+    targets = at.inputs["targets"].T.contiguous().T  # as of a loader that puts tokens first
+    micro_batches = list(zip(at.inputs["x"].split(rows), targets.split(rows), strict=True))
     calls: list[int] = []
 
     def function(x: Tensor) -> Tensor:
@@ -38,9 +40,12 @@ def accumulated(at: Any, *, rows: list[int], loss: str, with_gradients: bool) ->
         return torch.tanh(x @ first) @ second
 
     # A model may be any callable; as a module it could be told to zero its gradients, so those that are there are met as a module's.
-    model = Module(function, first, second) if with_gradients else function
+    # Of its parameters one is frozen and one isn't used.
+    frozen, idle = nn.Parameter(torch.ones(2), requires_grad=False), nn.Parameter(torch.ones(2))
+    model = Module(function, first, frozen, idle, second) if with_gradients else function
     mean = at.submission.accumulate_gradients(model, micro_batches, LOSSES[loss])
-    at.report(calls=calls, is_tensor=isinstance(mean, Tensor), requires_grad=isinstance(mean, Tensor) and mean.requires_grad)
+    is_tensor = isinstance(mean, Tensor)
+    at.report(calls=calls, is_tensor=is_tensor, is_scalar=is_tensor and mean.ndim == 0, requires_grad=is_tensor and mean.requires_grad)
     gradients = {f"{name}.grad": leaf.new_zeros(()).expand_as(leaf) if leaf.grad is None else leaf.grad
                  for name, leaf in (("A", first), ("B", second))}  # fmt: skip
     return gradients | {"mean": torch.as_tensor(mean).detach().double().reshape(())}
@@ -69,7 +74,13 @@ def squared(logits: Tensor, targets: Tensor) -> Tensor:
     return (distances * counted).sum() / counted.sum()
 
 
-LOSSES = {"cross_entropy": cross_entropy, "squared": squared}
+def distance(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Mean squared distance of all outputs from a target that is a number, over the targets that aren't -100."""
+    counted = targets != -100
+    return ((outputs - targets.unsqueeze(-1)) ** 2).sum(-1)[counted].mean()
+
+
+LOSSES = {"cross_entropy": cross_entropy, "squared": squared, "distance": distance}
 
 
 def accumulated_large(at: Any, *, depth: int, repeat: int) -> dict[str, Tensor]:
@@ -156,54 +167,58 @@ def overwritten(at: Any, y: Tensor) -> dict[str, Tensor]:
     return {}
 
 
-def several_outputs(at: Any, *, used: list[int]) -> dict[str, Tensor]:
-    """(x w, sin x, cos x without a graph, argmax of x) checkpointed, of which those in `used` go on; how often the function ran."""
+def several_outputs(at: Any, *, used: list[int], way: str = "checkpoint", save: list[str] | None = None) -> dict[str, Tensor]:
+    """(x w, sin x, cos x without a graph, argmax of x, √0) checkpointed, of which those in `used` go on; how often the function ran."""
     x, w = (at.inputs[name].requires_grad_() for name in ("x", "w"))
     num_calls = 0
 
     def function(x: Tensor, w: Tensor) -> tuple[Tensor, ...]:
         nonlocal num_calls
         num_calls += 1
-        return x @ w, torch.sin(x), torch.cos(x.detach()), x.argmax(-1)
+        return x @ w, torch.sin(x), torch.cos(x.detach()), x.argmax(-1), torch.sqrt(x * 0.0)
 
-    outputs = at.submission.checkpoint(function, x, w)
+    outputs = run(at, way, function, x, w, save=save)
     if not isinstance(outputs, tuple):
-        raise TypeError(f"the function returned a tuple of 4 tensors, the checkpoint {type(outputs).__name__}")
-    alone = at.submission.checkpoint(lambda x: (torch.sin(x),), x)
+        raise TypeError(f"the function returned a tuple of 5 tensors, the checkpoint {type(outputs).__name__}")
+    alone = run(at, way, lambda x: (torch.sin(x),), x, save=save)
     if not isinstance(alone, tuple):
         raise TypeError(f"the function returned a tuple of 1 tensor, the checkpoint {type(alone).__name__}")
     num_in_forward = num_calls
-    sum((outputs[index] * at.inputs[f"dy{index}"]).sum() for index in used).backward()
+    total = sum((outputs[index] * at.inputs[f"dy{index}"]).sum() for index in used)
+    if total.requires_grad:  # open where no used output has a graph
+        total.backward()
     at.report(calls=[num_in_forward, num_calls])
     names = ("product", "sine", "cosine", "largest")
-    made = {name: output.detach() for name, output in zip(names, outputs, strict=True)}
+    made = {name: output.detach() for name, output in zip(names, outputs[:4], strict=True)}
     # An input that no used output depends on may have no gradient, or zeros.
     grads = {f"d{name}": torch.zeros_like(leaf) if leaf.grad is None else leaf.grad for name, leaf in (("x", x), ("w", w))}
     return made | grads
 
 
-def many_arguments(at: Any) -> dict[str, Tensor]:
-    """A function of None, numbers, strings, integer tensors and tensors by position and by keyword; one of these has a graph of its own."""
+def many_arguments(at: Any, *, way: str = "checkpoint", save: list[str] | None = None) -> dict[str, Tensor]:
+    """A function of None, False, a number, a string, integers and tensors by position and by keyword; one has a graph of its own."""
     x, scale, table = at.inputs["x"].requires_grad_(), at.inputs["scale"].requires_grad_(), at.inputs["table"]
 
     def function(
-        nothing: None, x: Tensor, factor: float, rows: Tensor, *, kind: str, scale: Tensor, table: Tensor, mask: None = None
+        nothing: None, x: Tensor, factor: float, rows: Tensor, causal: bool, *, kind: str, scale: Tensor, table: Tensor, mask: None = None
     ) -> Tensor:
-        assert nothing is None and mask is None
+        assert nothing is None and mask is None and causal is False
         return {"sine": torch.sin, "cosine": torch.cos}[kind](x) * scale + factor * table[rows] * x
 
     squared = scale * scale
-    y = at.submission.checkpoint(function, None, x, 1.5, at.inputs["rows"], kind="sine", scale=squared, table=table, mask=None)
+    keywords = {"kind": "sine", "scale": squared, "table": table, "mask": None}
+    y = run(at, way, function, None, x, 1.5, at.inputs["rows"], False, save=save, **keywords)
     # Used outside as well: whoever runs backward through its graph from inside the checkpoint has used that graph up.
     ((y * at.inputs["dy"]).sum() + squared.sum()).backward()
     at.report(table_has_gradient=table.grad is not None)
     return {"y": y, "dx": gradient(x, "x"), "dscale": gradient(scale, "the keyword argument scale")}
 
 
-def token_inputs(at: Any) -> dict[str, Tensor]:
-    """Rows of a table, times a matrix: both are the function's own parameters, and its only argument is token numbers."""
+def token_inputs(at: Any, *, arguments: int = 1) -> dict[str, Tensor]:
+    """Rows of a table, times a matrix: both are the function's own parameters, and its only argument is token numbers, or it has none."""
     table, v = at.inputs["table"].requires_grad_(), at.inputs["v"].requires_grad_()
-    y = at.submission.checkpoint(lambda rows: table[rows] @ v, at.inputs["rows"])
+    rows = at.inputs["rows"]
+    y = at.submission.checkpoint(lambda rows=rows: table[rows] @ v, *[rows][:arguments])
     if not y.requires_grad:
         raise RuntimeError("the output does not require grad, although the function's parameters do: backward would not reach them")
     y.backward(at.inputs["dy"])
@@ -229,7 +244,7 @@ def noisy(at: Any, *, noise: str, in_between: str, way: str = "checkpoint", save
     y = run(at, way, function, x, w, save=save)
     after_forward = peek(at)
     if in_between == "draw":
-        torch.rand(37)
+        run(at, way, function, x, w, save=save)  # whose backward never comes
     elif in_between == "seed":
         torch.manual_seed(int(at.inputs["seed"]))
     before_backward = peek(at)
@@ -276,7 +291,7 @@ def cast(at: Any, kind: str) -> Any:
     return nullcontext() if kind == "none" else torch.autocast(at.device.type, dtype=getattr(torch, kind))
 
 
-def without_gradients(at: Any) -> dict[str, Tensor]:
+def without_gradients(at: Any, *, way: str = "checkpoint", save: list[str] | None = None) -> dict[str, Tensor]:
     """A checkpoint under no_grad: how often the function was called, and whether its output requires grad."""
     x, calls = at.inputs["x"].requires_grad_(), []
 
@@ -285,7 +300,7 @@ def without_gradients(at: Any) -> dict[str, Tensor]:
         return torch.sin(x)
 
     with torch.no_grad():
-        y = at.submission.checkpoint(function, x)
+        y = run(at, way, function, x, save=save)
     at.report(num_calls=len(calls), requires_grad=y.requires_grad)
     return {"y": y}
 
@@ -359,10 +374,11 @@ def kept(at: Any, *, way: str, save: list[str] | None = None, tokens: bool = Fal
     """
     inside: list[weakref.ref[Tensor]] = []
     names = ("table", "v") if tokens else ("x", "w", "v")
-    leaves = [at.inputs[name].requires_grad_() for name in names]
+    leaves = [nn.Parameter(at.inputs[name]) for name in names]
     function = looked_up(*leaves, inside) if tokens else mixture(leaves[2], inside)
-    # The first argument is made for this call: whoever needs it longer than the caller does is the one who keeps it.
-    arguments = [at.inputs["rows"].clone()] if tokens else [leaves[0] * 1.0, leaves[1]]
+    # The first argument is made for this call: whoever needs it longer than the caller does is the one who keeps it. It isn't contiguous,
+    # and the second is a parameter.
+    arguments = [at.inputs["rows"].clone()] if tokens else [leaves[0].T.contiguous().T, leaves[1]]
     arguments = [each.detach() for each in arguments] if constants else arguments
     own = {tensor.untyped_storage()._cdata for tensor in (*arguments, *leaves)}
     first, ledger = StorageWeakRef(arguments[0].untyped_storage()), Ledger()
@@ -438,14 +454,14 @@ def counted(at: Any, *, way: str, save: list[str] | None = None, constant: str =
     return {"y": y} | {f"d{name}": torch.zeros_like(leaf) if name == constant else gradient(leaf, name) for name, leaf in found.items()}
 
 
-def run(at: Any, way: str, function: Callable[..., Tensor], *args: Any, save: list[str] | None = None) -> Tensor:
+def run(at: Any, way: str, function: Callable[..., Any], *args: Any, save: list[str] | None = None, **kwargs: Any) -> Any:
     """Call the function plainly or through the submission; `save` names operations such as "mm.default"."""
     if way == "plain":
-        return function(*args)
+        return function(*args, **kwargs)
     if way == "checkpoint":
-        return at.submission.checkpoint(function, *args)
+        return at.submission.checkpoint(function, *args, **kwargs)
     operations = {getattr(getattr(torch.ops.aten, name.split(".")[0]), name.split(".")[1]) for name in save or []}
-    return at.submission.selective_checkpoint(function, *args, save=operations)
+    return at.submission.selective_checkpoint(function, *args, save=operations, **kwargs)
 
 
 def checkpointed_large(at: Any, *, num_functions: int, depth: int, repeat: int) -> dict[str, Tensor]:
@@ -513,11 +529,12 @@ def sequence_large(at: Any, *, num_layers: int, num_segments: int, repeat: int) 
 
 
 def impossible_segments(at: Any, *, num_layers: int, num_segments: list[int]) -> None:
-    """What checkpoint_sequential does with these numbers of segments: the exception's type, or "nothing"."""
+    """What checkpoint_sequential does with these numbers of segments, with a graph or without: the exception's type, or "nothing"."""
     outcomes = []
-    for count in num_segments:
+    for count, is_recording in itertools.product(num_segments, (True, False)):
         try:
-            at.submission.checkpoint_sequential([torch.sin] * num_layers, count, torch.ones(2, requires_grad=True))
+            with torch.set_grad_enabled(is_recording):
+                at.submission.checkpoint_sequential([torch.sin] * num_layers, count, torch.ones(2, requires_grad=True))
             outcomes.append("nothing")
         except NotImplementedError:
             raise

@@ -85,7 +85,8 @@ def test_states_match_published_bytes_per_parameter(observe):
 @pytest.mark.law("states.refuses_unknown_names")
 def test_unknown_precisions_and_optimizers_are_refused(observe):
     """A precision or optimizer that doesn't exist raises ValueError."""
-    assert_refused(observe, "model_state_bytes", [["fp8", "adam"], ["fp32", "lion"]], names="precisions and optimizers")
+    refused = [(["fp8", "adam"], laws.PRECISIONS), (["fp32", "lion"], laws.OPTIMIZERS)]
+    assert_refused(observe, "model_state_bytes", refused, names="precisions and optimizers")
 
 
 # --- sharding --------------------------------------------------------------------------------------------------------
@@ -123,8 +124,8 @@ def test_sharded_states_match_the_zero_table(observe):
 
 @pytest.mark.law("sharding.refuses_other_stages")
 def test_other_stages_are_refused(observe):
-    """Stages -1 and 4 raise ValueError."""
-    assert_refused(observe, "sharded_state_bytes", [[4], [-1]], names="stages")
+    """Stages -1 and 4 raise ValueError, of a single replica too."""
+    assert_refused(observe, "sharded_state_bytes", [([4, 2], "03"), ([-1, 2], "03"), ([4, 1], "03")], names="stages")
 
 
 # --- published -------------------------------------------------------------------------------------------------------

@@ -21,9 +21,9 @@ def test_accumulated_gradients_equal_the_whole_batch(observe, counts):
 
 
 @pytest.mark.law("accumulate.uneven_tokens_weigh_as_they_count")
-@pytest.mark.parametrize("loss", ["cross_entropy", "squared"])
+@pytest.mark.parametrize("loss", ["cross_entropy", "squared", "distance"])
 def test_uneven_tokens_weigh_as_they_count(observe, loss):
-    """Micro-batches of 9, 1 and 7 counted tokens, and of 2, 1 and 3 rows."""
+    """Micro-batches of 9, 1 and 7 counted tokens, and of 2, 1 and 3 rows; the targets of a distance are real numbers."""
     accumulation.judge_gradients(accumulation.run_accumulated(observe, UNEVEN, loss=loss))
 
 
@@ -35,6 +35,12 @@ def test_micro_batches_without_tokens_add_nothing(observe, counts, loss):
     seen = accumulation.run_accumulated(observe, counts, loss=loss)
     accumulation.judge_gradients(seen)
     accumulation.judge_mean(seen)
+
+
+@pytest.mark.law("accumulate.micro_batches_without_tokens_add_nothing")
+def test_a_diverged_micro_batch_is_no_padding(observe):
+    """A loss of NaN where targets count comes out as NaN."""
+    accumulation.judge_diverged(accumulation.run_accumulated(observe, [[5], [0], [2]], diverged=True))
 
 
 @pytest.mark.law("accumulate.adds_to_what_is_there")
@@ -70,9 +76,9 @@ def test_checkpointed_gradients_are_exact(observe):
 
 
 @pytest.mark.law("checkpoint.gradients_are_exact")
-@pytest.mark.parametrize("used", [[0, 1], [1], [0, 2]], ids=["both", "second", "without a graph"])
+@pytest.mark.parametrize("used", [[0, 1], [1], [0, 2], [2]], ids=["both", "second", "without a graph", "without a graph alone"])
 def test_checkpointed_gradients_are_exact_for_several_outputs(observe, used):
-    """Four outputs, one of integers and one without a graph; some of the others used."""
+    """Five outputs, one of integers, one without a graph and one with an infinite slope; some of the others used."""
     checkpoints.judge_several_outputs(checkpoints.run_several_outputs(observe, used))
 
 
@@ -92,6 +98,12 @@ def test_checkpoint_takes_any_arguments(observe):
 def test_parameters_learn_without_differentiable_inputs(observe):
     """An embedding, whose only argument is token numbers."""
     checkpoints.judge_token_inputs(observe)
+
+
+@pytest.mark.law("checkpoint.parameters_learn_without_differentiable_inputs")
+def test_parameters_learn_without_any_inputs(observe):
+    """A function that is given nothing."""
+    checkpoints.judge_token_inputs(observe, arguments=0)
 
 
 @pytest.mark.law("checkpoint.keeps_inputs_only")
@@ -229,6 +241,15 @@ def test_impossible_segments_are_refused(observe):
 def test_selective_gradients_are_exact(observe, save):
     """Whether products are saved, or an operation with two outputs and one that is cheap."""
     keeping.judge_mixture(keeping.run_counted(observe, "selective_checkpoint", save))
+
+
+@pytest.mark.law("selective.gradients_are_exact")
+def test_selective_checkpoint_takes_and_gives_what_checkpoint_does(observe):
+    """Any arguments, several outputs, and under no_grad a plain call."""
+    way = {"way": "selective_checkpoint", "save": ["mm.default", "sin.default"]}
+    checkpoints.judge_arguments(observe, **way)
+    checkpoints.judge_several_outputs(checkpoints.run_several_outputs(observe, [0], **way))
+    checkpoints.judge_without_gradients(observe, **way)
 
 
 @pytest.mark.law("selective.saved_operations_run_once")

@@ -145,18 +145,23 @@ def assert_between(got: float, least: float, most: float, *, what: str, suggesti
     raise LawBroken(Message(seen=f"{what} gives {got:g}.", allowed=f"Expected: {allowed}.", diagnosis=diagnosis, suggestion=suggestion))
 
 
-def assert_refused(observe: Any, function: str, arguments: list[list[Any]], *, names: str, **case: Any) -> None:
-    """Each list of arguments raises ValueError."""
+def assert_refused(observe: Any, function: str, refused: list[tuple[list[Any], Sequence[str]]], *, names: str, **case: Any) -> None:
+    """Each list of arguments raises ValueError, and the message has the names that exist, which stand beside it."""
+    arguments = [given for given, _ in refused]
     seen = observe("refusals", transport="none", inputs=drawn([Sizes()]), function=function, arguments=arguments, options=[PLAIN], **case)
-    for given, outcome in zip(arguments, seen.facts(0)["outcomes"], strict=True):
-        if outcome == "ValueError":
+    for (given, existing), (outcome, message) in zip(refused, seen.facts(0)["outcomes"], strict=True):
+        missing = [name for name in existing if name not in message]
+        if outcome == "ValueError" and not missing:
             continue
         told = "returns as if nothing were wrong" if outcome == "nothing" else f"raises {outcome}"
+        told += f" without naming {', '.join(missing)}" if outcome == "ValueError" else ""
         raise LawBroken(
             Message(
                 seen=f"{function} with {', '.join(map(repr, given))} {told}.",
                 allowed=f"Expected: ValueError, with the {names} that exist.",
-                diagnosis="An unknown name is not refused with ValueError.",
+                diagnosis="An unknown name is not refused with ValueError."
+                if outcome != "ValueError"
+                else "The message does not say what exists.",
                 suggestion="Whoever mistypes a name should hear it at once, and not read a number.",
             )
         )

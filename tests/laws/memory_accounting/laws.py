@@ -21,6 +21,7 @@ from tests.laws.memory_accounting.models import PLAIN, Array, Model, Options, Si
 
 Recipe = tuple[str, str]
 PRECISIONS = ("fp32", "autocast", "bf16", "mixed", "mixed_fp32_gradients")
+OPTIMIZERS = ("sgd", "momentum", "adam")
 WEIGHTS, GRADIENTS, MASTERS, MOMENTS = range(4)
 
 

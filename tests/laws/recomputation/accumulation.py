@@ -19,17 +19,21 @@ Array = np.ndarray[Any, Any]
 IGNORED = -100
 TOKENS, INPUTS, HIDDEN, CLASSES = 5, 4, 6, 7
 ROUNDINGS = 1e-11  # float64 rounds at 1e-16; sums of some hundred terms around 1, in any order
-LOST_IN_FLOAT32 = 1e-6  # a mean that is handed back in float32 is right too
+SIX_DIGITS = 5e-6  # half a unit of the sixth; so a mean that is summed and handed back in float32 is right too
 PATTERN, LARGE_REPEAT = 256, 4096  # a tensor of 4 MiB in float32
 
 
 # --- runs ------------------------------------------------------------------------------------------------------------
-def whole_batch(counts: Sequence[Sequence[int]], *, with_gradients: bool = False) -> Callable[[np.random.Generator], dict[str, Array]]:
-    """Inputs whose row r has counts[r] counted targets, in random places, for the micro-batches' rows in turn."""
+def whole_batch(
+    counts: Sequence[Sequence[int]], *, loss: str, with_gradients: bool = False, diverged: bool = False
+) -> Callable[[np.random.Generator], dict[str, Array]]:
+    """Inputs whose row r has counts[r] counted targets, in random places, for the micro-batches' rows in turn; `diverged`: row 0 is NaN."""
     flat = [count for micro_batch in counts for count in micro_batch]
 
     def draw(rng: np.random.Generator) -> dict[str, Array]:
-        targets = rng.integers(0, CLASSES, (len(flat), TOKENS))
+        shape = len(flat), TOKENS
+        # Of a distance the targets are real numbers on both sides of IGNORED.
+        targets = rng.uniform(-300, 100, shape) if loss == "distance" else rng.integers(0, CLASSES, shape)
         for row, count in zip(targets, flat, strict=True):
             row[rng.permutation(TOKENS)[count:]] = IGNORED
         drawn = {
@@ -38,17 +42,26 @@ def whole_batch(counts: Sequence[Sequence[int]], *, with_gradients: bool = False
         }  # fmt: skip
         if with_gradients:
             drawn |= {f"{name}.grad": rng.standard_normal(drawn[name].shape) for name in "AB"}
+        if diverged:
+            drawn["x"][0] = np.nan
         return drawn
 
     return draw
 
 
 def run_accumulated(
-    observe: Any, counts: Sequence[Sequence[int]], *, loss: str = "cross_entropy", with_gradients: bool = False, **case: Any
+    observe: Any,
+    counts: Sequence[Sequence[int]],
+    *,
+    loss: str = "cross_entropy",
+    with_gradients: bool = False,
+    diverged: bool = False,
+    **case: Any,
 ) -> Any:
     """One accumulation: counts[i][r] counted targets in row r of micro-batch i."""
     returns = {"A.grad": ("float64", (INPUTS, HIDDEN)), "B.grad": ("float64", (HIDDEN, CLASSES)), "mean": ("float64", ())}
-    return observe("accumulated", transport="none", inputs=whole_batch(counts, with_gradients=with_gradients), returns=returns,
+    inputs = whole_batch(counts, loss=loss, with_gradients=with_gradients, diverged=diverged)
+    return observe("accumulated", transport="none", inputs=inputs, returns=returns,
                    rows=[len(each) for each in counts], loss=loss, with_gradients=with_gradients, **case)  # fmt: skip
 
 
@@ -60,13 +73,13 @@ def expected_of(given: dict[str, Array], loss: str, rows: slice | None = None) -
     hidden = np.tanh(x @ given["A"])
     logits = hidden @ given["B"]
     count = max(1, len(x))
-    one_hot = np.eye(CLASSES)[targets]
+    wanted = targets[:, None] if loss == "distance" else np.eye(CLASSES)[targets]
     if loss == "cross_entropy":
         shifted = logits - logits.max(1, keepdims=True, initial=-np.inf) if len(x) else logits
         softmax = np.exp(shifted) / np.exp(shifted).sum(1, keepdims=True)
-        losses, d_logits = -np.log(softmax[one_hot.astype(bool)]), (softmax - one_hot) / count
+        losses, d_logits = -np.log(softmax[wanted.astype(bool)]), (softmax - wanted) / count
     else:
-        losses, d_logits = ((logits - one_hot) ** 2).sum(1), 2 * (logits - one_hot) / count
+        losses, d_logits = ((logits - wanted) ** 2).sum(1), 2 * (logits - wanted) / count
     d_hidden = d_logits @ given["B"].T * (1 - hidden**2)
     return {"A.grad": x.T @ d_hidden, "B.grad": hidden.T @ d_logits, "mean": np.asarray(losses.sum() / count)}
 
@@ -110,15 +123,32 @@ def judge_mean(seen: Any) -> None:
         others={"the mean of the micro-batches' means": unweighted["mean"]},
         suggestion="Sum the shares that you called backward on, detached.",
     )
-    allowed = LOST_IN_FLOAT32 * (1 + abs(float(right["mean"])))
+    allowed = SIX_DIGITS * (1 + abs(float(right["mean"])))
     assert_close(seen.rank(0)["mean"], right["mean"], allowed=allowed, what="the mean loss that is returned", hints=hints)
-    if facts["requires_grad"] or not facts["is_tensor"]:
+    if facts["requires_grad"] or not facts["is_scalar"]:
+        form = "is a tensor with a dimension" if facts["is_tensor"] else "is no tensor"
         raise LawBroken(
             Message(
-                seen=f"What is returned {'requires grad' if facts['requires_grad'] else 'is no tensor'}.",
+                seen=f"What is returned {'requires grad' if facts['requires_grad'] else form}.",
                 allowed="Expected: a detached scalar tensor.",
-                diagnosis="The mean loss keeps a graph." if facts["requires_grad"] else "The mean loss is no tensor.",
-                suggestion="Who keeps the loss for a log would keep the graph with it: detach it.",
+                diagnosis="The mean loss keeps a graph." if facts["requires_grad"] else f"The mean loss {form}.",
+                suggestion="Who keeps the loss for a log would keep the graph with it: detach it."
+                if facts["requires_grad"]
+                else "Its shape is (), as that of a loss.",
+            )
+        )
+
+
+def judge_diverged(seen: Any) -> None:
+    """Where a micro-batch with counted targets is NaN, so are the mean and the gradients."""
+    finite = [name for name in ("A.grad", "B.grad", "mean") if np.isfinite(seen.rank(0)[name]).all()]
+    if finite:
+        raise LawBroken(
+            Message(
+                seen=f"A micro-batch with counted targets has the loss NaN, and these are finite: {', '.join(finite)}.",
+                allowed="Expected: NaN, as of the whole batch.",
+                diagnosis="A run that diverged is taken for padding.",
+                suggestion="Count the targets to know padding; the loss doesn't tell.",
             )
         )
 
@@ -207,6 +237,6 @@ def judge_trained(seen: Any) -> None:
     """Losses and weights are those of the run on the whole batch, but for roundings that each step may widen a little."""
     for name in ("losses", "weights"):
         ours, whole = seen.rank(0)[f"accumulated.{name}"], seen.rank(0)[f"whole.{name}"]
-        allowed = 1e3 * ROUNDINGS if name == "weights" else LOST_IN_FLOAT32
+        allowed = 1e3 * ROUNDINGS if name == "weights" else SIX_DIGITS * (1 + np.abs(whole))
         hints = Hints(suggestion="Compare the gradients of the first step: does every counted token weigh the same?")
         assert_close(ours, whole, allowed=allowed, what=f"the {name} after training with SGD", hints=hints)

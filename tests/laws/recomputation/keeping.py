@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -207,11 +208,11 @@ def judge_peaks(observe: Any, num_layers: Sequence[int], **case: Any) -> None:
 def judge_impossible(observe: Any, num_layers: int, num_segments: Sequence[int], **case: Any) -> None:
     """These numbers of segments raise ValueError."""
     seen = observe("impossible_segments", transport="none", num_layers=num_layers, num_segments=list(num_segments), **case)
-    for count, outcome in zip(num_segments, seen.facts(0)["outcomes"], strict=True):
+    for (count, way), outcome in zip(itertools.product(num_segments, ("", " under no_grad")), seen.facts(0)["outcomes"], strict=True):
         if outcome != "ValueError":
             told = "returns as if nothing were wrong" if outcome == "nothing" else f"raises {outcome}"
             raise broken(
-                f"checkpoint_sequential of {num_layers} layers in {count} segments {told}.",
+                f"checkpoint_sequential of {num_layers} layers in {count} segments{way} {told}.",
                 "Expected: ValueError.",
                 "An impossible number of segments is not refused with ValueError.",
                 "1 to L segments can be made.",
