@@ -176,6 +176,8 @@ def _unnamed_ratio(seen: Comparison) -> Suspect | None:
         return None
     largest = np.argmax(np.where(seen.wrong, np.abs(seen.expected), -1.0))
     ratio = (seen.got.flat[largest] / seen.expected.flat[largest]).item()
+    if np.all(np.abs(seen.got) <= seen.allowed, where=seen.wrong):
+        return None  # nothing but what is allowed is left of them: any small factor would do
     if not seen.wrong_values_match(seen.expected * ratio, abs(ratio)):
         return None
     return Suspect(f"Every wrong value is the expected one times {ratio:.4g}.", "Which factor has this value here?")
