@@ -195,7 +195,6 @@ SINS = {
     "bias_gelu": {
         "no_bias": "the GELU of x without the bias",
         "dbias_of_dy": "the sum of the incoming gradient, not of dx",
-        "dbias_of_rounded": "the sum of dx that was rounded to x's dtype before",
     },
     "cross_entropy": {
         "ignored_in_the_mean": "the sum divided by the number of all rows, ignored ones included",
