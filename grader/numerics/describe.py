@@ -67,7 +67,20 @@ def _non_finite(got: Array, expected: Array | None, hints: Hints) -> Difference 
     )
     seen = f"{int(bad.sum())} of {got.size} values {_are(bad)} {named}."
     diagnosis = f"There are values that are {named}."
+    alike = (
+        name for name, other in hints.others.items() if expected is not None and _is_as_broken(wide, bad, _wide(other), _wide(expected))
+    )
+    if name := next(alike, ""):
+        diagnosis, suggestion = f"There are values that are {named}, the same ones as in {name}.", hints.asks
     return Difference(seen, where=_where(bad, None), diagnosis=diagnosis, suggestion=suggestion, map=map_of(bad, hints.world_size))
+
+
+def _is_as_broken(got: Array, bad: Array, other: Array, expected: Array) -> bool:
+    """Whether what is not finite and shouldn't be is so in `other`, too, and nothing else is."""
+    if other.shape != got.shape:
+        return False
+    bad_there = ~np.isfinite(other) & ~_same_non_finite(other, expected)
+    return bool(np.array_equal(bad, bad_there) and np.all(_same_non_finite(got, other)[bad]))
 
 
 def _same_non_finite(got: Array, expected: Array) -> Array:

@@ -21,5 +21,10 @@ class Hints:
     others: Mapping[str, Array] = field(default_factory=dict)  # values that it might be instead: {"rank 0's value": a}
     parts: Mapping[str, Array] = field(default_factory=dict)  # addends that may be missing or counted twice: {"rank 0's part": x}
     untouched: Array | None = None  # what stood there before
-    question: str = "Which index, rank or buffer is read here?"  # what to ask where it is one of `others`
+    question: str = ""  # what to ask where it is one of `others`, in place of the suggestion
     suggestion: str = ""  # what to try, when nothing better is known
+
+    @property
+    def asks(self) -> str:
+        """What to ask where it is one of `others`."""
+        return self.question or self.suggestion or "Which index, rank or buffer is read here?"

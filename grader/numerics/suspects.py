@@ -56,7 +56,7 @@ class Comparison:
 def suspect(seen: Comparison) -> Suspect | None:
     """The first suspect that explains every wrong value."""
     searches: tuple[Callable[[Comparison], Suspect | None], ...] = (
-        _zero, _untouched, _other_value, _narrow, _never_written, _known_ratio, _part, _chunk_order, _transposed, _moved_along_an_axis,
+        _other_value, _zero, _untouched, _narrow, _never_written, _known_ratio, _part, _chunk_order, _transposed, _moved_along_an_axis,
         _offset, _unnamed_ratio, _nearly,
     )  # fmt: skip
     return next((found for search in searches if (found := search(seen))), None)
@@ -83,7 +83,7 @@ def _untouched(seen: Comparison) -> Suspect | None:
 def _other_value(seen: Comparison) -> Suspect | None:
     for name, value in seen.hints.others.items():
         if seen.wrong_values_match(_wide(value)):
-            return Suspect(f"Every wrong value is {name}.", seen.hints.question)
+            return Suspect(f"Every wrong value is {name}.", seen.hints.asks)
     return None
 
 
@@ -176,6 +176,8 @@ def _unnamed_ratio(seen: Comparison) -> Suspect | None:
         return None
     largest = np.argmax(np.where(seen.wrong, np.abs(seen.expected), -1.0))
     ratio = (seen.got.flat[largest] / seen.expected.flat[largest]).item()
+    if np.all(np.abs(seen.got) <= seen.allowed, where=seen.wrong):
+        return None  # nothing but what is allowed is left of them: any small factor would do
     if not seen.wrong_values_match(seen.expected * ratio, abs(ratio)):
         return None
     return Suspect(f"Every wrong value is the expected one times {ratio:.4g}.", "Which factor has this value here?")

@@ -141,6 +141,7 @@ SUSPECTS: list[tuple[str, Array, dict[str, Any], str]] = [
     ("the likelier", np.array([2.9]), {"expected": np.ones(1), "allowed": 0.5, "world_size": 3, "factors": {"it": 2.5}}, "= world size."),
     ("zero", np.zeros_like(E), {}, "Every wrong value is 0."),
     ("another value", OTHER, {"others": {"rank 0's value": OTHER}}, "Every wrong value is rank 0's value."),
+    ("another value that is 0", np.zeros_like(E), {"others": {"what an empty rank has": np.zeros_like(E)}}, "is what an empty rank has."),
     ("untouched", BEFORE, {"untouched": BEFORE}, "Every wrong value is what stood there before."),
     ("a part missing", E - PART, {"parts": {"rank 2's part": PART}}, "Every wrong value lacks rank 2's part."),
     ("a part twice", E + PART, {"parts": {"rank 2's part": PART}}, "counts rank 2's part twice"),
@@ -166,6 +167,23 @@ def test_a_suspect_is_recognised_where_only_some_values_are_wrong() -> None:
     got[2:4] *= 3
     message = told(got, E, world_size=3)
     assert "= world size." in message.diagnosis and "chunk 1 of 3" in message.where
+
+
+def test_a_value_with_a_name_is_told_with_what_the_test_suggests() -> None:
+    """The test's own question is asked instead, where it has one."""
+    others = {"rank 0's value": OTHER}
+    assert told(OTHER, E, others=others, suggestion="Read your own.").suggestion == "Read your own."
+    assert told(OTHER, E, others=others, suggestion="Read your own.", question="Whose is it?").suggestion == "Whose is it?"
+
+
+def test_what_is_not_finite_is_told_by_the_mistake_that_makes_it_so() -> None:
+    """By one that is not finite in the same places, and in the same way; by none if there is none."""
+    got, other, elsewhere = E.copy(), E * 2, E.copy()
+    got[1], other[1], elsewhere[2] = np.nan, np.nan, np.nan
+    others = {"the sum of infinite ones": np.where(np.isnan(other), np.inf, other), "the sum without a mask": other}
+    message = told(got, E, others=others, suggestion="Mask it.")
+    assert "the same ones as in the sum without a mask." in message.diagnosis and message.suggestion == "Mask it."
+    assert "the same ones" not in told(got, E, others={"the sum without a mask": elsewhere}).diagnosis
 
 
 def test_values_without_a_pattern_get_the_tests_own_suggestion() -> None:

@@ -59,18 +59,21 @@ def judge_one(seen: Any, name: str, rank: int, members: list[int], twins: list[i
         addends = [given(of) for of in (twins if name in EXPERT else members)]
         right = np.sum(addends, axis=0) / w
         allowed = mean_bound(seen.request.return_of(name, rank).dtype, max(2, len(addends)), np.abs(addends).sum(0) / w * len(addends))
+    lone = "not divided: this expert has no other replica, but has met the tokens of all W ranks"
     others = {
+        lone if len(twins) == 1 and name in EXPERT else "the sum, not divided": right * w if w > 1 else None,
         "the sum over the replicas, divided by the number of replicas (experts have met N ranks' tokens: divide by W)":
             np.mean([given(of) for of in twins], axis=0),
         "divided twice: by the expert-parallel size N and by W": right / n if n > 1 else None,
-        "the sum, not divided": right * w if w > 1 else None,
         "the mean over those that have a gradient (a missing one counts as zeros)":
             right * w / max(1, w - len(set(missing) & set(members))),
-        "the mean over the whole group, of different experts": np.mean([given(of) for of in members], axis=0),
+        "the mean over the whole group" + (", of different experts" if name in EXPERT else ""):
+            np.mean([given(of) for of in members], axis=0),
         "this rank's own": given(rank),
     }  # fmt: skip
     others = {words: value for words, value in others.items() if value is not None and not np.allclose(value, right)}
     suggestion = "Experts: summed over the replicas, divided by W once. The rest: summed over the whole group, divided by W (section 8)."
+    suggestion = "What is frozen keeps its grad, and nothing of it travels (section 8)." if name in FROZEN else suggestion
     what = f"the gradient of {name} on rank {rank} of {w}, {len(twins)} replicas"
     assert_close(seen.rank(rank)[name], right, allowed=allowed, what=what, hints=Hints(others=others, suggestion=suggestion))
 

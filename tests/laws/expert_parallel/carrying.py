@@ -63,9 +63,13 @@ def where(event: Event) -> str:
 
 
 def judge_rows(
-    seen: Any, phase: str, rank: int, *, rows: Sequence[Sequence[int]], row_bytes: int, dtype: str, num_counts: int = 0
-) -> None:
-    """One rank's calls in a phase: for each of `rows` (how many for each place) one exchange, and counts before them if there are any."""
+    seen: Any, phase: str, rank: int, *, rows: Sequence[Sequence[int]], row_bytes: int, dtype: str, num_counts: int = 0,
+    num_choices: int | None = None,
+) -> None:  # fmt: skip
+    """One rank's calls in a phase: for each of `rows` (how many for each place) one exchange, and counts before them if there are any.
+
+    num_choices: how many rows there would be if nothing were dropped.
+    """
     n = len(rows[0]) if rows else seen.world_size
     if n == 1:
         raise CourseError("a group of one says nothing about volume")
@@ -84,7 +88,7 @@ def judge_rows(
     if num_counts:
         judge_counts(phase, rank, counts[0], num_counts, is_first=calls[0] is counts[0])
     for event, splits in zip(moving, rows, strict=True):
-        judge_one(phase, rank, event, list(splits), row_bytes, dtype)
+        judge_one(phase, rank, event, list(splits), row_bytes, dtype, num_choices)
 
 
 def judge_counts(phase: str, rank: int, event: Event, num_experts: int, *, is_first: bool) -> None:
@@ -99,7 +103,7 @@ def judge_counts(phase: str, rank: int, event: Event, num_experts: int, *, is_fi
         )
 
 
-def judge_one(phase: str, rank: int, event: Event, rows: list[int], row_bytes: int, dtype: str) -> None:
+def judge_one(phase: str, rank: int, event: Event, rows: list[int], row_bytes: int, dtype: str, num_choices: int | None) -> None:
     """One exchange of rows: dtype, bytes, and to whom they go."""
     if event.num_bytes and event.dtype != dtype:
         raise broken(
@@ -110,11 +114,10 @@ def judge_one(phase: str, rank: int, event: Event, rows: list[int], row_bytes: i
         )
     expected, got = sum(rows) * row_bytes, event.num_bytes
     if got != expected:
-        ratio = f"That is {got / expected:.4g} times the bytes of the routed rows" if expected else "No row is to travel here"
         raise broken(
             f"{phase}: rank {rank} puts {got} bytes into all_to_all_single {event.dtype}{list(event.shape)}{where(event)}.",
             f"Expected: {expected} bytes: {sum(rows)} rows of {row_bytes} bytes.",
-            f"{ratio}: {'more travels than is kept; is it padded to the capacity?' if got > expected else 'rows are missing.'}",
+            _about_bytes(got / row_bytes, rows, event.group.index(rank) if rank in event.group else None, num_choices),
             "One row for each kept choice, none for a dropped one, and no padding (section 2, rule 5).",
         )
     split, wanted = event.facts.get("split"), [count * row_bytes for count in rows]
@@ -125,6 +128,16 @@ def judge_one(phase: str, rank: int, event: Event, rows: list[int], row_bytes: i
             "The bytes are as many as they should be, and go to other ranks.",
             "Expert e lives on rank e // L; backward sends to each rank what forward received from it.",
         )
+
+
+def _about_bytes(got: float, rows: list[int], place: int | None, num_choices: int | None) -> str:
+    """What as many rows' bytes may be."""
+    if got == num_choices:
+        return f"That is a row for each of this rank's {num_choices} choices: dropped ones travel too."
+    if place is not None and got == sum(rows) - rows[place]:
+        return "That is as many as go to other ranks: the rank's own rows are left out of the exchange."
+    ratio = f"That is {got / sum(rows):.4g} times the bytes of the routed rows" if sum(rows) else "No row is to travel here"
+    return f"{ratio}: {'more travels than is kept; is it padded?' if got > sum(rows) else 'rows are missing.'}"
 
 
 def judge_clean(seen: Any, phases: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ from tests.laws.expert_parallel.carrying import assert_all_took_part, broken, gr
 from tests.laws.expert_parallel.oracle import Array, Row, counts_of, rows_of
 from tests.laws.expert_parallel.routers import as_dtype
 
+UNREACHED = "0: no gradient gets there, as if it were cut off by a detach"
 ROUNDINGS = 3  # of a product, and of a sum that begins with 0
 
 
@@ -134,7 +135,8 @@ def judge_combined(seen: Any) -> None:
     for members, rows_by_place in plan(seen):
         for call in range(num_calls(seen)):
             right = {rank: np.zeros(seen.request.return_of("y 0", rank).shape) for rank in members}
-            size, plain, unsorted, again = ({rank: np.zeros_like(value) for rank, value in right.items()} for _ in range(4))
+            size, plain, unsorted, again, crossed = ({rank: np.zeros_like(value) for rank, value in right.items()} for _ in range(5))
+            as_kept = {rank: weights_as_kept(seen, rank) for rank in members}
             for place, rank in enumerate(members):
                 outputs = as_given(seen, "outputs", rank, call).astype(np.float64)
                 as_arrived = sorted(range(len(rows_by_place[place])), key=lambda i, rows=rows_by_place[place]: (rows[i].place, i))
@@ -147,6 +149,7 @@ def judge_combined(seen: Any) -> None:
                     plain[home][row.token] += outputs[index]
                     unsorted[home][row.token] += weight * outputs[arrival[index]]
                     again[home][row.token] += weight * outputs[arrival[arrival[index]]]
+                    crossed[home][row.token] += as_kept[home][row.token, row.choice] * outputs[index]
             for rank in members:
                 judge_lost(seen, rank, call)
                 dtype, top_k = seen.request.return_of("y 0", rank).dtype, seen.input("weights", rank).shape[1]
@@ -156,6 +159,7 @@ def judge_combined(seen: Any) -> None:
                     allowed = allowed + rounding_bound(dtype, right[rank] * (1 + 2**-10))
                 others = {
                     "the sums without weights": plain[rank],
+                    "the sums with weights in the order of the tokens, of rows that are sorted by expert": crossed[rank],
                     "the sums of outputs sent home by expert, the second sort not undone": unsorted[rank],
                     "the sums of outputs of which the second sort was undone by itself, not by its inverse": again[rank],
                 }
@@ -166,6 +170,13 @@ def judge_combined(seen: Any) -> None:
                 hints = Hints(world_size=len(members), others=others, suggestion=suggestion)
                 what = f"combine: the weighted sums on rank {rank}"
                 assert_close(seen.rank(rank)[f"y {call}"], right[rank], allowed=allowed, what=what, hints=hints)
+
+
+def weights_as_kept(seen: Any, rank: int) -> dict[tuple[int, int], float]:
+    """A mistake: the kept weights, token by token, handed to the kept choices in the order of their experts."""
+    kept, experts = seen.input("kept", rank), seen.input("experts", rank)
+    by_expert = sorted(np.argwhere(kept).tolist(), key=lambda at: experts[tuple(at)])
+    return {(token, choice): float(weight) for (token, choice), weight in zip(by_expert, seen.input("weights", rank)[kept], strict=True)}
 
 
 def judge_lost(seen: Any, rank: int, call: int) -> None:
@@ -210,7 +221,7 @@ def judge_gradients(seen: Any) -> None:
             for rank in members:
                 top_k, dtype = d_weights[rank].shape[1], seen.request.return_of("dx 0", rank).dtype
                 suggestion = "Each kept choice's row was a copy of its token's: their gradients add up."
-                hints = Hints(world_size=len(members), suggestion=suggestion)
+                hints = Hints(world_size=len(members), others={UNREACHED: np.zeros_like(dx[rank])}, suggestion=suggestion)
                 allowed = sum_bound(dtype, top_k + 1, size_x[rank])
                 what = f"dispatch: the gradient of x on rank {rank}"
                 assert_close(seen.rank(rank)[f"dx {call}"], dx[rank], allowed=allowed, what=what, hints=hints)
@@ -218,7 +229,8 @@ def judge_gradients(seen: Any) -> None:
             width = seen.request.return_of("y 0", rank).shape[1]
             wide = seen.request.return_of("dweights", rank).dtype
             allowed = sum_bound(wide, num_calls(seen) * (width + ROUNDINGS), size[rank])
-            hints = Hints(suggestion="The token's gradient times the output that it weighed, 0 if dropped: by this the router learns.")
+            suggestion = "The token's gradient times the output that it weighed, 0 if dropped: by this the router learns."
+            hints = Hints(others={UNREACHED: np.zeros_like(d_weights[rank])}, suggestion=suggestion)
             what = f"combine: the gradient of the weights on rank {rank}"
             assert_close(seen.rank(rank)["dweights"], d_weights[rank], allowed=allowed, what=what, hints=hints)
 
@@ -230,7 +242,8 @@ def judge_untouched(seen: Any) -> None:
         befores = {name: seen.input(name, rank) for name in ("weights", "kept", "experts", "gradient_y", "gradient_rows")}
         befores |= {f"{name} {call}": as_given(seen, name, rank, call) for name in ("x", "outputs") for call in range(num_calls(seen))}
         for name, before in befores.items():
-            hints = Hints(suggestion="It is written to; work on a copy.")
+            others = {"0, in an input that is not yours to write to": np.zeros_like(before)}
+            hints = Hints(others=others, suggestion="It is written to; work on a copy.")
             assert_equal(got[f"{name} after"], before, what=f"{name} of rank {rank} afterwards", hints=hints)
 
 
@@ -260,7 +273,8 @@ def judge_volume(seen: Any) -> None:
                     row_bytes = ITEMSIZE[spec.dtype] * spec.shape[1]
                     if seen.fault and (phase != "dispatch" or len(seen.events(rank=rank, phase=f"{phase} {call}", kind="issue")) < 2):
                         continue
-                    judge_rows(seen, f"{phase} {call}", rank, rows=[rows], row_bytes=row_bytes, dtype=spec.dtype, num_counts=counts)
+                    judge_rows(seen, f"{phase} {call}", rank, rows=[rows], row_bytes=row_bytes, dtype=spec.dtype, num_counts=counts,
+                               num_choices=seen.input("kept", rank).size if phase == "dispatch" else None)  # fmt: skip
     seen.require()
 
 

@@ -73,7 +73,13 @@ def exchanged(parts: list[Array], matrix: Matrix, place: int) -> Array:
 def judge_exchange(seen: Any, *, backward: bool) -> None:
     """Every call's rows, or their gradients."""
     if backward:
-        require(seen, "every row's gradient comes home", "Forward or backward ends with an error, and so no gradient comes home.")
+        diagnosis = "Forward or backward ends with an error, and so no gradient comes home."
+        if (num_calls := len(seen.request.parameters["sent"])) > 1:
+            diagnosis += f" All {num_calls} forwards come before the first backward: does each call keep splits of its own?"
+        require(seen, "every row's gradient comes home", diagnosis)
+    if len(groups_of(seen)) > 1:
+        diagnosis = f"The groups are {groups_of(seen)}: is `group` handed to every call, also in backward?"
+        require(seen, "the ranks of each group exchange their own rows", diagnosis)
     for call, matrix in enumerate(seen.request.parameters["sent"]):
         way = [list(row) for row in zip(*matrix, strict=True)] if backward else matrix
         for members in groups_of(seen):
@@ -81,8 +87,12 @@ def judge_exchange(seen: Any, *, backward: bool) -> None:
             parts = [as_given(seen, name, rank, sum(way[place])) for place, rank in enumerate(members)]
             for place, rank in enumerate(members):
                 right = exchanged(parts, way, place)
-                others = {"the rank's own, as it was": parts[place]}
-                others |= {"in the reverse order of the ranks": exchanged(parts[::-1], way[::-1], place)}
+                turned = parts[place:] + parts[:place], way[place:] + way[:place]
+                others = {
+                    "the rank's own, as it was": parts[place],
+                    "in the order of a ring, the rank's own first": exchanged(*turned, place),
+                    "in the reverse order of the ranks": exchanged(parts[::-1], way[::-1], place),
+                }
                 others = {words: a for words, a in others.items() if a.shape == right.shape and not np.array_equal(a, right)}
                 suggestion = "Output's splits come before the input's; rows arrive in the order of the ranks that sent them."
                 if backward:

@@ -109,8 +109,11 @@ def judge_gradients(seen: Any) -> None:
             got = seen.rank(rank)
             for call, one in enumerate(mixed[rank]):
                 right = one.dx if is_trained else np.zeros_like(one.dx)
-                hints = Hints(world_size=n, suggestion="x has an effect by its experts, by the router's weights, and by the balance loss.")
                 shape = seen.request.return_of(f"dx{call}", rank).shape
+                others = {"what comes by the experts alone; x moves the weights and the balance loss, too": right - one.dx_of_router}
+                others = {words: value.reshape(shape) for words, value in others.items()} | overwritten(got, mixed[rank], call)
+                suggestion = "x has an effect by its experts, by the router's weights, and by the balance loss."
+                hints = Hints(world_size=n, others=others, suggestion=suggestion)
                 what = f"the gradient of x on rank {rank}"
                 assert_close(got[f"dx{call}"], right.reshape(shape), allowed=near(right), what=what, hints=hints)
             for name in ROUTER:
@@ -121,6 +124,15 @@ def judge_gradients(seen: Any) -> None:
                 what = f"the gradient of {name} on rank {rank}"
                 assert_close(got[f"d{name}"], right, allowed=near(right), what=what, hints=hints)
             judge_experts(seen, rank, place, n, mixed)
+
+
+def overwritten(got: dict[str, Array], mixed: list[Mixed], call: int) -> dict[str, Array]:
+    """A call's gradient of x, whatever it is, if a later call's is right and this one's isn't: by its words."""
+    last = len(mixed) - 1
+    right = mixed[last].dx.reshape(got[f"dx{last}"].shape)
+    if call == last or not np.allclose(got[f"dx{last}"], right, rtol=0, atol=near(right)):
+        return {}
+    return {"of an earlier call, and the last call's are right: the next call writes over what one keeps for backward": got[f"dx{call}"]}
 
 
 def judge_experts(seen: Any, rank: int, place: int, n: int, mixed: dict[int, list[Mixed]]) -> None:
@@ -209,7 +221,10 @@ def judge_volume(seen: Any) -> None:
 
 def judge_held(seen: Any) -> None:
     """Names, marks, and which of the given experts are there."""
-    require(seen, "a layer with its own experts", "The layer can't be made with this rank's own experts, or it can't run.")
+    diagnosis = "The layer can't be made with this rank's own experts, or it can't run."
+    if len(groups_of(seen)) > 1:
+        diagnosis += f" The groups are {groups_of(seen)}: is a rank's place, and the number of ranks, asked of the group?"
+    require(seen, "a layer with its own experts", diagnosis)
     e = seen.request.return_of("drouter.bias", 0).shape[0]
     for members in groups_of(seen):
         here = e // len(members)
@@ -275,5 +290,3 @@ def judge_refusals(seen: Any) -> None:
         if calls := seen.wire.calls(rank, phase="refusal"):
             raise broken(f"rank {rank} calls {calls[0].op} before it refuses{where(calls[0])}.", "Expected: nothing is sent.",
                          "Something is sent before the ValueError.", "Check first.")  # fmt: skip
-
-

@@ -113,6 +113,7 @@ class Mixed:
     y: Array
     loss: float
     dx: Array
+    dx_of_router: Array  # the part that comes by the router
     experts: Array
     kept: Array
     gradients: dict[str, Array] = field(default_factory=dict)
@@ -143,4 +144,5 @@ def mixture(weights: dict[str, Array], x: Array, gradient: Array, options: dict[
     loss, d_loss = balance_of(probabilities, experts)
     d_logits, _ = logits_gradient(probabilities, experts, gw, balance_weight * d_loss, renormalize=renormalize)
     gradients |= {"router.weight": d_logits.T @ x, "router.bias": d_logits.sum(0)}
-    return Mixed(y, loss, dx + d_logits @ weights["router.weight"], experts, kept, gradients)
+    dx_of_router = d_logits @ weights["router.weight"]
+    return Mixed(y, loss, dx + dx_of_router, dx_of_router, experts, kept, gradients)

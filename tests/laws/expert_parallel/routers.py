@@ -111,15 +111,23 @@ def logits_of(seen: Any) -> Array:
 def judge_experts(seen: Any) -> None:
     """Which experts, in which order."""
     logits, top_k = logits_of(seen), seen.request.parameters["top_k"]
+    got, right = seen.rank(0)["experts"], chosen(logits, top_k)
     others = {
         "those of the smallest logits": np.argsort(logits.astype(np.float64), axis=1, kind="stable")[:, :top_k],
         "of equal logits the higher number first, not the lower": logits.shape[1] - 1 - chosen(np.flip(logits, 1), top_k),
-        "the right experts, in the order of their numbers": np.sort(chosen(logits, top_k), 1),
-        "the choice by probabilities, which are equal where logits are not": chosen(softmax(logits).astype(np.float32), top_k),
+        "the right experts, in the order of their numbers": np.sort(right, 1),
         "the choice by logits that were rounded to float32": chosen(logits.astype(np.float32), top_k),
+        "the choice by probabilities, which are equal where logits are not": chosen(softmax(logits).astype(np.float32), top_k),
+        "-1 in place of the expert of a dropped choice; kept alone says who is dropped": np.where(kept_here(seen, right), right, -1),
     }
+    if np.all((got >= 0) & (got < logits.shape[1])):
+        in_order = np.sort(got, 1)
+        if np.any(in_order[:, 1:] == in_order[:, :-1]):
+            others["of a choice with one expert twice: in the place of a logit that was taken stands one that isn't below all others"] = got
+        if np.array_equal(np.take_along_axis(logits, got, 1), np.take_along_axis(logits, right, 1)):
+            others["an expert whose logit is equal, and not the one with the lower number"] = got
     suggestion = "The largest logits, best first; of equal ones the lower number, which a stable sort keeps and topk doesn't promise."
-    assert_equal(seen.rank(0)["experts"], chosen(logits, top_k), what="experts", hints=Hints(others=others, suggestion=suggestion))
+    assert_equal(got, right, what="experts", hints=Hints(others=others, suggestion=suggestion))
 
 
 def wide_of(seen: Any) -> str:
@@ -133,16 +141,24 @@ def judge_weights(seen: Any) -> None:
     probabilities, experts = softmax(logits), chosen(logits, case["top_k"])
     renormalize, wide = case.get("renormalize", False), wide_of(seen)
     relative = relative_error(logits, wide)
-    hints = Hints(suggestion=f"The softmax over all E experts, in {wide}; logits of 16 bits are widened first.")
+    wide_logits = logits.astype(np.float64)
+    others = {
+        "the sigmoid of one logit, where the softmax is over all experts": 1 / (1 + np.exp(-wide_logits)),
+        "of a softmax over the tokens, not over the experts": softmax(wide_logits.T).T,
+    }
+    suggestion = f"The softmax over all E experts, in {wide}; logits of 16 bits are widened first."
+    hints = Hints(others=others, suggestion=suggestion)
     allowed = relative * probabilities + TINY
     assert_close(seen.rank(0)["probabilities"], probabilities, allowed=allowed, what="probabilities", hints=hints)
     right = weights_of(probabilities, experts, renormalize=renormalize)
     others = {
         "the softmax over all experts, which renormalize divides": weights_of(probabilities, experts, renormalize=False),
         "the softmax over the chosen experts alone, as renormalize has it": weights_of(probabilities, experts, renormalize=True),
-        "weights renormalized over the kept choices only": over_kept(seen, probabilities, experts),
+        "weights renormalized by the sum of the kept choices only": over_kept(seen, probabilities, experts),
+        "weights renormalized by the sum of the kept choices only, with zeros for the others":
+            over_kept(seen, probabilities, experts) * kept_here(seen, experts),
         "weights with zeros where a choice is dropped": right * kept_here(seen, experts),
-    }
+    }  # fmt: skip
     others = {words: value for words, value in others.items() if not np.allclose(value, right)}
     allowed = 3 * np.take_along_axis(relative * np.ones_like(probabilities), experts, 1) * right + TINY
     suggestion = "Gather the probabilities at the chosen experts; dropping changes no weight (section 3.3)."
@@ -165,8 +181,8 @@ def kept_here(seen: Any, experts: Array) -> Array:
 
 def over_kept(seen: Any, probabilities: Array, experts: Array) -> Array:
     """A mistake: weights divided by the sum of what was kept."""
-    weights = np.take_along_axis(probabilities, experts, 1) * kept_here(seen, experts)
-    sums = weights.sum(1, keepdims=True)
+    weights = np.take_along_axis(probabilities, experts, 1)
+    sums = (weights * kept_here(seen, experts)).sum(1, keepdims=True)
     return np.asarray(weights / np.where(sums == 0, 1, sums))
 
 
@@ -193,6 +209,10 @@ def judge_logits_gradient(seen: Any) -> None:
         "the gradient of the weights alone": logits_gradient(probabilities, experts, gw, 0 * gp, renormalize=renormalize)[0],
         "the gradient with renormalize left out": logits_gradient(probabilities, experts, gw, gp, renormalize=False)[0],
     }
+    if renormalize:
+        sums = np.take_along_axis(probabilities, experts, 1).sum(1, keepdims=True)
+        constant, _ = logits_gradient(probabilities, experts, gw / sums, gp, renormalize=False)
+        others["the gradient with the sum of the chosen ones, by which renormalize divides, taken for a constant"] = constant
     others = {words: value for words, value in others.items() if not np.allclose(value, right)}
     suggestion = "The softmax's gradient goes through all E probabilities; with renormalize through the sum as well."
     hints = Hints(others=others, suggestion=suggestion)
@@ -217,6 +237,7 @@ def judge_kept(seen: Any) -> None:
             "a queue of its own for each of the K choices": np.concatenate(
                 [kept_of(experts[:, k : k + 1], num_experts, capacity) for k in range(experts.shape[1])], 1),
             "what is kept by weight, the largest first, not in the order of the tokens": by_weight(softmax(logits), experts, capacity),
+            "what is kept if a token loses all its choices as soon as one of them finds no room": right & right.all(1, keepdims=True),
         }  # fmt: skip
     suggestion = "All first choices queue up before all second ones, each in the order of the tokens; each expert takes its capacity."
     what = f"kept (capacity {'None' if capacity is None else capacity} of {num_tokens} tokens with {experts.shape[1]} choices each)"
@@ -303,6 +324,9 @@ def judge_balance_gradient(seen: Any) -> None:
     right = balance_of(probabilities, experts)[1] * seen.request.parameters["scale"]
     dtype = seen.request.return_of("loss", 0).dtype
     allowed = unit_roundoff(dtype) * (EXP_ROUNDINGS + len(experts)) * np.abs(right)
-    hints = Hints(factors={"T": max(1, len(experts)), "E": probabilities.shape[1], "top_k": experts.shape[1]},
+    of_chosen = np.zeros_like(right)
+    np.put_along_axis(of_chosen, experts, np.take_along_axis(right, experts, 1), 1)
+    others = {"the gradient through the chosen experts' probabilities alone; the others' count in the mean too": of_chosen}
+    hints = Hints(factors={"T": max(1, len(experts)), "E": probabilities.shape[1], "top_k": experts.shape[1]}, others=others,
                   suggestion="Of E · Σ f · P only P, the mean probability, has a gradient: E · f / T for each token.")  # fmt: skip
     assert_close(seen.rank(0)["dprobabilities"], right, allowed=allowed, what="the gradient of the probabilities", hints=hints)

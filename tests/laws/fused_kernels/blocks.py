@@ -75,7 +75,11 @@ def judge_outputs(seen: Any, found: Found) -> None:
     for call in range(len(found.calls)):
         x = seen.inputs[f"x{call}"]
         largest = max(largest, float(np.abs(x).max()))
-        hints = Hints(others={"the largest magnitude of this call alone": np.abs(x).max()}, untouched=np.float32(0),
+        others = {
+            "the largest magnitude of this call alone": np.abs(x).max(),
+            "the largest magnitude that is left after scaling": min(largest, np.float32(found.limit)),
+        }
+        hints = Hints(others=others, untouched=np.float32(0),
                       suggestion="largest_seen keeps the maximum over all calls: copy_ torch.maximum(...) into it.")  # fmt: skip
         with about(f"largest_seen after call {call + 1}"):
             assert_equal(seen.rank(0)[f"largest{call}"], np.float32(largest), what=f"largest_seen after call {call + 1}", hints=hints)
@@ -91,7 +95,10 @@ def judge_gradients(seen: Any, found: Found) -> None:
     through = backward(found, seen.inputs, call, through_maximum=True)
     sin = "the gradient that also flows through the largest magnitude; .item() cut it"
     for name, exact in right.items():
-        _close(seen.rank(0)[name], exact, f"{name}, the gradient of {name[1:]}", {sin: through[name]})
+        others = {sin: through[name]}
+        if not seen.inputs[f"x{call}"].any():
+            others["a gradient that torch.where multiplies by 0 where limit / largest is infinite"] = np.full_like(exact, np.nan)
+        _close(seen.rank(0)[name], exact, f"{name}, the gradient of {name[1:]}", others)
 
 
 def _close(got: Array, exact: Array, what: str, others: dict[str, Array]) -> None:
@@ -257,21 +264,21 @@ def judge_predictions(observe: Any, chains: list[Chain], *, kind: str = "") -> N
                     seen=f"predicted_kernels: {told}",
                     allowed=f"Expected: {right}, which is {len(right)} kernel{'s' * (len(right) != 1)}.",
                     where=" -> ".join(f"{name} ({what}{'' if dim is None else f', dim {dim}'})" for name, what, dim in chain),
-                    diagnosis=_about_kernels(told, right),
+                    diagnosis=_about_kernels(told, right, chain),
                     suggestion="Go through the chain once, with one question for each operation: is the last kernel open for it?",
                 )
             )
 
 
-def kernels_of(chain: Chain) -> list[list[str]]:
-    """Cut first, then group: where may no kernel reach across?"""
+def kernels_of(chain: Chain, *, sin: str = "") -> list[list[str]]:
+    """Cut first, then group: where may no kernel reach across? `sin`: a well-known wrong way, for the messages."""
     names, cuts = [op for op in chain if op[1] in ("pointwise", "reduction", "matmul")], set()
     place, dims = 0, set()
     for _, what, dim in chain:
-        if what == "break" or what == "matmul":
+        if what in ("break", "matmul") or (what, sin) == ("view", "view_cuts"):
             cuts.add(place)
-            dims = set()
-        if what == "reduction":
+            dims = dims if sin == "never_forgets" else set()
+        if what == "reduction" and not (dim == 0 and sin == "dim_0_is_none"):
             if dims - {dim}:
                 cuts.add(place)
                 dims = set()
@@ -284,8 +291,17 @@ def kernels_of(chain: Chain) -> list[list[str]]:
     return [[name for name, _, _ in names[a:b]] for a, b in pairwise(bounds)]
 
 
-def _about_kernels(told: list[list[str]], right: list[list[str]]) -> str:
+KERNEL_SINS = {
+    "view_cuts": "A view closes a kernel here, and it costs nothing.",
+    "never_forgets": "The dim of a kernel that is closed still counts: a new kernel has reduced over no dim yet.",
+    "dim_0_is_none": "A reduction over dim 0 counts for none: is the dim asked for by its truth?",
+}
+
+
+def _about_kernels(told: list[list[str]], right: list[list[str]], chain: Chain) -> str:
     words = "In question: predicted_kernels. "
+    if sins := [about_it for sin, about_it in KERNEL_SINS.items() if kernels_of(chain, sin=sin) == told]:
+        return words + sins[0]
     if [name for kernel in told for name in kernel] != [name for kernel in right for name in kernel]:
         return words + "Which operations are in kernels differs: a view and a break are in none, everything else is in one, in order."
     return words + ("Too much is put together." if len(told) < len(right) else "More could share a kernel.")

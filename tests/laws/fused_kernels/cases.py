@@ -132,6 +132,23 @@ def _rounded(values: Array, dtype: str) -> Array:
     return np.ascontiguousarray(values).astype(np.dtype(getattr(ml_dtypes, dtype, dtype)))
 
 
+def as_if_contiguous(x: Array, layout: Layout) -> Array | None:
+    """What is read of a tensor that the probe's laid_out has laid out, by the strides of contiguous memory; None where they are its own."""
+    beside = np.array(0 if x.dtype.kind in "iu" else np.nan).astype(x.dtype)
+    if layout == "transposed" and x.ndim > 1:
+        return x.swapaxes(-1, -2).reshape(x.shape)
+    if layout == "far" and x.ndim == 2:
+        return np.where(np.arange(len(x))[:, None] == 0, x, np.zeros_like(x))
+    if layout == "sliced" and x.ndim == 1:
+        return np.where(np.arange(len(x)) % 2 == 0, np.repeat(x, 2)[: len(x)], beside)
+    if layout in ("sliced", "rows") and x.ndim > 1:
+        margins = [(2, 1), (3, 2)] if layout == "sliced" else [(0, 0), (0, 8)]
+        memory = np.pad(x, [(0, 0)] * (x.ndim - 2) + margins, constant_values=beside)
+        first = margins[0][0] * memory.shape[-1] + margins[1][0]
+        return memory.reshape(-1)[first : first + x.size].reshape(x.shape)
+    return None
+
+
 # --- runs ------------------------------------------------------------------------------------------------------------
 def run(
     observe: Any, case: Case, *, is_backward: bool = False, is_watched: bool = False, limits: Limits = ENOUGH, kind: str = ""

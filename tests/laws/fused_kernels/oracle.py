@@ -54,12 +54,13 @@ def rms_norm(case: Case, inputs: dict[str, Array], dtype: Any, *, sin: str = "")
     """Section 5 of the handout. `sin`: a well-known wrong way, for the messages."""
     x, weight, d = (_rows(inputs[name], dtype) for name in ("x", "weight", "d"))
     dim = x.shape[-1]
-    divisor = 2 ** int(np.ceil(np.log2(dim))) if sin == "padded" else dim
+    divisor = _power_of_two(dim) if sin == "padded" else dim
     eps = dtype(0.0 if sin == "no_eps" else 1e-6 if case.eps is None or sin == "default_eps" else case.eps)
-    r = 1 / (np.sqrt(_sum(x * x, dtype)[:, None] / dtype(divisor)) + eps) if sin == "eps_outside" else (
-        1 / np.sqrt(_sum(x * x, dtype)[:, None] / dtype(divisor) + eps))  # fmt: skip
+    squares = (x.astype(_kind(case.dtype)) ** 2).astype(dtype) if sin == "narrow_squares" else x * x
+    r = 1 / (np.sqrt(_sum(squares, dtype)[:, None] / dtype(divisor)) + eps) if sin == "eps_outside" else (
+        1 / np.sqrt(_sum(squares, dtype)[:, None] / dtype(divisor) + eps))  # fmt: skip
     x_hat, g = x * r, d * weight
-    along = _sum(g * x_hat, dtype)[:, None] / dtype(dim)
+    along = _sum((d if sin == "along_without_weight" else g) * x_hat, dtype)[:, None] / dtype(dim)
     dx = r * (g - (0 if sin == "rstd_constant" else x_hat * along))
     dweight = (d * (x if sin == "dweight_without_rstd" else x_hat)).sum(0, dtype=dtype)
     return {"y": (x_hat * weight).reshape(case.shape), "dx": dx.reshape(case.shape), "dweight": dweight}
@@ -111,22 +112,31 @@ def cross_entropy(case: Case, inputs: dict[str, Array], dtype: Any, *, sin: str 
     """Section 7 of the handout."""
     targets = inputs["targets"].astype(np.int64)
     counts = targets != (-100 if sin == "default_index" else case.ignoring)
-    logits, lse, rows = _lse(case, inputs, counts, dtype)
+    logits, lse, rows = _lse(case, inputs, counts, dtype, sin)
     num_rows = len(targets)
     number = dtype(max(1, num_rows if sin == "ignored_in_the_mean" else 1 if sin == "sum" else counts.sum()))
     aims = np.where(counts, targets, 0)
-    loss = np.where(counts, lse - logits[rows, aims], 0).sum(dtype=dtype) / number
+    losses = np.where(counts, lse - logits[rows, aims], 0)
+    losses = losses.astype(_kind(case.dtype)).astype(dtype) if sin == "losses_rounded" else losses
+    loss = losses.sum(dtype=dtype) / number
     softmax = np.exp(logits - lse[:, None])
     softmax[rows, aims] -= 0 if sin == "no_one_hot" else 1
     scale = (dtype(1) if sin == "incoming_ignored" else dtype(inputs["d"])) / number
     return {"y": np.asarray(loss), "dlogits": np.where(counts[:, None], softmax * scale, 0)}
 
 
-def _lse(case: Case, inputs: dict[str, Array], counts: Array, dtype: Any) -> tuple[Array, Array, Array]:
+def _lse(case: Case, inputs: dict[str, Array], counts: Array, dtype: Any, sin: str = "") -> tuple[Array, Array, Array]:
     """Logits (0 in ignored rows), their log-sum-exp, and the rows' numbers."""
     logits = np.where(counts[:, None], inputs["logits"].astype(dtype), dtype(0))
     largest = logits.max(-1, initial=-np.inf) if logits.size else np.zeros(len(logits), dtype)
-    lse = largest + np.log(np.exp(logits - largest[:, None]).sum(-1, dtype=dtype))
+    if sin in ("from_zero", "no_maximum"):  # exponentials of float32, which overflow and vanish
+        largest = np.maximum(largest, 0) if sin == "from_zero" else np.zeros_like(largest)
+        return logits, largest + np.log(np.exp((logits - largest[:, None]).astype(np.float32)).sum(-1)), np.arange(len(logits))
+    summed = logits[:, : 2**16] if sin == "one_block" else logits
+    total = np.exp(summed - largest[:, None]).sum(-1, dtype=dtype)
+    if sin == "zeros_beyond":
+        total += (_power_of_two(case.shape[1]) - case.shape[1]) * np.exp(-largest)
+    lse = largest + np.log(total)
     return logits, lse.astype(dtype), np.arange(len(logits))
 
 
@@ -159,6 +169,10 @@ def _sum(x: Array, dtype: Any) -> Array:
     return x.sum(-1, dtype=dtype)
 
 
+def _power_of_two(number: int) -> int:
+    return 1 << (number - 1).bit_length()
+
+
 def _kind(dtype: str) -> np.dtype[Any]:
     return np.dtype(getattr(ml_dtypes, dtype, dtype))
 
@@ -173,7 +187,9 @@ SINS = {
         "no_eps": "the root without eps",
         "default_eps": "the result with eps = 1e-6 instead of the one that was given",
         "eps_outside": "the result with eps outside the root",
+        "narrow_squares": "the result with squares in x's dtype, where they overflow or vanish",
         "rstd_constant": "the gradient with rstd taken for a constant",
+        "along_without_weight": "the gradient with the weight left out of the mean of dy · weight · x̂",
         "dweight_without_rstd": "the sum of dy · x without rstd",
     },
     "bias_gelu": {
@@ -183,7 +199,12 @@ SINS = {
     "cross_entropy": {
         "ignored_in_the_mean": "the sum divided by the number of all rows, ignored ones included",
         "sum": "the sum, not the mean",
-        "default_index": "the result with ignore_index = -100 instead of the one that was given",
+        "default_index": "the result with -100, or what is negative, ignored instead of the ignore_index that was given",
+        "from_zero": "the loss with a running maximum that begins at 0: all exponentials vanish",
+        "no_maximum": "the loss with exponentials of logits from which no maximum was taken",
+        "one_block": "the loss over the first 65536 classes alone",
+        "zeros_beyond": "the loss with 0, not -inf, in the lanes beyond the vocabulary",
+        "losses_rounded": "the mean of losses that were rounded to the logits' dtype",
         "no_one_hot": "the softmax without 1 taken off at the target",
         "incoming_ignored": "the gradient without the factor that comes in",
     },

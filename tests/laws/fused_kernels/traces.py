@@ -95,7 +95,9 @@ def read(trace: Event, *, device: int = 0, top: int = 5, sin: str = "") -> Readi
         return Reading(0.0, [], [], 0.0, "none")
     moments = sorted([(e["ts"], 1, i) for i, e in enumerate(here)] + [(e["ts"] + e["dur"], -1, i) for i, e in enumerate(here)],
                      key=lambda moment: (moment[0], -moment[1], moment[2]))  # fmt: skip
-    asked = {e["args"].get("correlation"): e["ts"] for e in whole if e.get("cat") in LAUNCHING and "args" in e}
+    launching = LAUNCHING[:1] if sin == "runtime_only" else LAUNCHING
+    late = {"end_of_the_call": 1.0}.get(sin, 0.0)
+    asked = {e["args"].get("correlation"): e["ts"] + late * e["dur"] for e in whole if e.get("cat") in launching and "args" in e}
     running, busy_us, gaps, idle_from = 0, 0.0, [], None
     for before, (at, step, index) in zip([None, *moments], moments, strict=False):
         if running:
@@ -112,12 +114,29 @@ def read(trace: Event, *, device: int = 0, top: int = 5, sin: str = "") -> Readi
     totals = {name: (sum(e["dur"] for e in kernels if e["name"] == name), sum(e["name"] == name for e in kernels)) for name in names}
     ranked = sorted(names, key=lambda name: -totals[name][0])
     all_us = sum(total for total, _ in totals.values())
-    memory_us = sum(total for name, (total, _) in totals.items() if not any(word in name.lower() for word in COMPUTE_WORDS))
+    as_asked = str if sin == "as_written" else str.lower
+    memory_us = sum(total for name, (total, _) in totals.items() if not any(word in as_asked(name) for word in COMPUTE_WORDS))
     share = memory_us / all_us if all_us else 0.0
-    bottleneck = "overhead" if sum(gaps) > window / 3 else "memory" if share >= 0.5 else "compute"
+    most = (busy_us if sin == "third_of_busy" else window) / 3
+    is_overhead = sum(gaps) >= most if sin == "from_a_third_on" else sum(gaps) > most
+    is_memory = share > 0.5 if sin == "above_one_half" else share >= 0.5
+    bottleneck = "overhead" if is_overhead else "memory" if is_memory else "compute"
     if sin == "sum_of_durations":
         busy_us = sum(e["dur"] for e in here)
+    if sin == "last_begun_ends":
+        busy_us = _busy_until_the_last_begun_ends(here)
     return Reading(busy_us / window, [[name, *totals[name]] for name in ranked[:top]], gaps, share, bottleneck)
+
+
+def _busy_until_the_last_begun_ends(events: list[Event]) -> float:
+    """A mistake: a short event ends the stretch in which a longer one still runs."""
+    stretches: list[list[float]] = []
+    for event in sorted(events, key=lambda event: float(event["ts"])):
+        if stretches and event["ts"] <= stretches[-1][1]:
+            stretches[-1][1] = event["ts"] + event["dur"]
+        else:
+            stretches.append([event["ts"], event["ts"] + event["dur"]])
+    return sum(end - start for start, end in stretches)
 
 
 # --- judging ---------------------------------------------------------------------------------------------------------
@@ -135,10 +154,12 @@ def judge_busy(seen: Any, trace: Event, **options: int) -> None:
     right, host = read(trace, **options).gpu_busy_fraction, _with_host(trace)
     others = {
         "the sum of all durations over the time; streams overlap": read(trace, sin="sum_of_durations", **options).gpu_busy_fraction,
+        "the time of stretches that end with the event that began last, though a longer one still runs":
+            read(trace, sin="last_begun_ends", **options).gpu_busy_fraction,
         "the fraction of the time from the first event of any kind to the last": right * host,
         "the busy time of kernels alone": read(_only(trace, "kernel"), **options).gpu_busy_fraction,
         "the fraction of all devices together": read(_on_one_device(trace, options.get("device", 0)), **options).gpu_busy_fraction,
-    }
+    }  # fmt: skip
     _close(seen.facts(0)["gpu_busy_fraction"], right, "gpu_busy_fraction", others)
 
 
@@ -155,14 +176,25 @@ def judge_top(seen: Any, trace: Event, **options: int) -> None:
         _close(us, expected, f"microseconds of {name}", {})
 
 
+GAP_SINS = {
+    "all_gaps": "These are all gaps. For some of them the host isn't to blame: the call that ends it began before the device ran dry.",
+    "runtime_only": "These are the gaps of calls in cuda_runtime alone; a launch may be a cuda_driver call.",
+    "end_of_the_call": "These are the gaps whose call had not ended when the device ran dry; what counts is when it began.",
+}
+
+
+def _alike(got: list[float], right: list[float]) -> bool:
+    return len(got) == len(right) and np.allclose(got, right, rtol=0, atol=1e-3)  # timestamps around 5e9 µs are exact to 1e-6
+
+
 def judge_gaps(seen: Any, trace: Event, **options: int) -> None:
     """launch_gaps_us: exactly the host's."""
     got, right = seen.facts(0)["launch_gaps_us"], read(trace, **options).launch_gaps_us
-    if len(got) == len(right) and np.allclose(got, right, rtol=0, atol=1e-3):  # timestamps around 5e9 µs are exact to 1e-6
+    if _alike(got, right):
         return
     diagnosis = ""
-    if np.array_equal(np.round(got, 3), np.round(read(trace, sin="all_gaps", **options).launch_gaps_us, 3)):
-        diagnosis = "These are all gaps. For some of them the host isn't to blame: the call that ends it began before the device ran dry."
+    if sins := [words for sin, words in GAP_SINS.items() if _alike(got, read(trace, sin=sin, **options).launch_gaps_us)]:
+        diagnosis = sins[0]
     elif sorted(np.round(got, 3)) == sorted(np.round(right, 3)):
         diagnosis = "The gaps are right and their order isn't: in order of time."
     elif len(got) < len(right):
@@ -177,17 +209,28 @@ def judge_gaps(seen: Any, trace: Event, **options: int) -> None:
     )
 
 
+BOTTLENECK_SINS = {
+    "third_of_busy": "It follows if gaps are compared with a third of the busy time, not of the whole time from first to last.",
+    "from_a_third_on": "It follows if a third itself is overhead already; it takes more.",
+    "above_one_half": "It follows if one half itself is not memory yet.",
+}
+
+
 def judge_share(seen: Any, trace: Event, **options: int) -> None:
     """memory_bound_fraction and the bottleneck that follows."""
     facts, right = seen.facts(0), read(trace, **options)
-    others = {"the share of compute-bound kernels": 1 - right.memory_bound_fraction}
+    others = {
+        "the share of compute-bound kernels": 1 - right.memory_bound_fraction,
+        "the share by names as they are written; capitals don't matter": read(trace, sin="as_written", **options).memory_bound_fraction,
+    }
     _close(facts["memory_bound_fraction"], right.memory_bound_fraction, "memory_bound_fraction", others)
     if facts["bottleneck"] != right.bottleneck:
         gaps, share = sum(right.launch_gaps_us), right.memory_bound_fraction
+        sins = [words for sin, words in BOTTLENECK_SINS.items() if read(trace, sin=sin, **options).bottleneck == facts["bottleneck"]]
         raise LawBroken(
             Message(
                 seen=f"bottleneck: {facts['bottleneck']!r}",
-                diagnosis="In question: the bottleneck; the fractions are right.",
+                diagnosis=" ".join(["In question: the bottleneck; the fractions are right.", *sins[:1]]),
                 allowed=f"Expected: {right.bottleneck!r}: launch gaps of {gaps:.6g} µs in all, memory_bound_fraction {share:.6g}.",
                 suggestion="Overhead if the gaps are more than a third of the time from first to last; memory from one half on.",
             )
@@ -195,7 +238,8 @@ def judge_share(seen: Any, trace: Event, **options: int) -> None:
 
 
 def _close(got: float, right: float, what: str, others: dict[str, float]) -> None:
-    hints = Hints(others={words: np.float64(value) for words, value in others.items()}, factors={"ns in a µs": 1000.0})
+    hints = Hints(others={words: np.float64(value) for words, value in others.items()}, factors={"ns in a µs": 1000.0},
+                  suggestion="Section 9 says what counts.")  # fmt: skip
     with about(what):
         assert_close(np.float64(got), np.float64(right), allowed=RELATIVE * abs(right), what=what, hints=hints)
 

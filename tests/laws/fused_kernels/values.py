@@ -13,9 +13,11 @@ from grader.numerics import Hints, assert_close, assert_equal, bound
 from grader.numerics.describe import describe
 from grader.records import Message
 from tests.laws.fused_kernels import oracle
-from tests.laws.fused_kernels.cases import Array, Case
+from tests.laws.fused_kernels.cases import Array, Case, as_if_contiguous
 from tests.laws.fused_kernels.saying import about
 
+SECTION = {"rms_norm": 5, "bias_gelu": 6, "cross_entropy": 7}
+OVERFLOWS = 30  # from here on exponentials of GELU's inner argument, which grows like u³, are infinite in float32
 SUGGESTION = {
     "rms_norm": "Arithmetic and sums are float32 whatever the inputs' dtype is, and are rounded once, at the end.",
     "bias_gelu": "Arithmetic and sums are float32 whatever the inputs' dtype is; dbias sums dx before it is rounded.",
@@ -43,7 +45,9 @@ def _judge(seen: Any, case: Case, names: Sequence[str]) -> None:
         plain_error = np.abs(rough[name].astype(np.float64) - right[name])
         allowed = np.broadcast_to(bound(oracle.dtype_of(case, name), plain_error=plain_error, derived=derived[name]), right[name].shape)
         if describe(got, right[name], allowed) is not None:
-            hints = Hints(factors=_factors(case, inputs), others=_others(case, inputs, name), suggestion=_suggestion(case))
+            others = _others(case, inputs, name, got, right[name])
+            question = f"Compare that line with the formulas of section {SECTION[case.of]}."
+            hints = Hints(factors=_factors(case, inputs), others=others, question=question, suggestion=_suggestion(case))
             with about(_words_of(case, name)):
                 assert_close(got, right[name], allowed=allowed, what=f"{name} ({_about(case)})", hints=hints)
 
@@ -55,11 +59,35 @@ def _factors(case: Case, inputs: dict[str, Array]) -> dict[str, float]:
     return {"targets that count": float(max(1, counting)), "the incoming gradient": float(inputs["d"])}
 
 
-def _others(case: Case, inputs: dict[str, Array], name: str) -> dict[str, Array]:
+def _others(case: Case, inputs: dict[str, Array], name: str, got: Array, right: Array) -> dict[str, Array]:
     others = {words: found[name] for words, found in oracle.other_answers(case, inputs).items() if name in found}
+    for each in ("d", case.parameter, case.first):
+        read = as_if_contiguous(inputs[each], case.layout)
+        if read is not None:
+            words = "the incoming gradient" if each == "d" else each
+            others[f"the result with {words} read as if it were contiguous"] = oracle.exact(case, inputs | {each: read})[name]
     if case.of == "bias_gelu" and name == "y":
         u = inputs["x"].astype(np.float64) + inputs["bias"].astype(np.float64)
         others["GELU by erf, not by tanh"] = u / 2 * (1 + np.vectorize(erf, otypes=[float])(u / np.sqrt(2)))
+    broken = ~np.isfinite(got.astype(np.float64)) & np.isfinite(right)
+    if case.of == "bias_gelu" and broken.shape == case.shape and np.all(np.abs(inputs["x"].astype(np.float64)) > OVERFLOWS, where=broken):
+        others["the result with tanh as a quotient of exponentials: inf / inf"] = got
+    if name == "dlogits":
+        others |= _other_gradients(case, inputs, got, right, broken)
+    if case.values == "masked":
+        others["-inf taken from -inf, as long as a row has shown nothing but masked classes"] = np.full_like(right, np.nan)
+    return others
+
+
+def _other_gradients(case: Case, inputs: dict[str, Array], got: Array, right: Array, broken: Array) -> dict[str, Array]:
+    """What dlogits is if its own mistakes explain it."""
+    counts, others = inputs["targets"] != case.ignoring, {}
+    if broken.any() and not broken[counts].any():
+        others["0 times what ignored rows hold, where NaN and inf become NaN: choose with tl.where"] = got
+    scale = float(inputs["d"]) / max(1, counts.sum())
+    others["the softmax with its 1 taken off elsewhere than at the target, as if that were a place in a block, not a class"] = (
+        right + scale * np.round((got.astype(np.float64) - right) / scale)
+    )
     return others
 
 
@@ -78,7 +106,9 @@ def judge_left_alone(seen: Any, case: Case) -> None:
     facts = seen.facts(0)
     if not facts["is_contiguous"] or not facts["is_new"]:
         what = "is not contiguous" if facts["is_new"] else "lies in an input's memory"
-        raise LawBroken(Message(seen=f"The output {what}.", suggestion="Return new, contiguous memory: torch.empty of the shape."))
+        diagnosis = f"In question: the output of {case.of}. It {what}."
+        suggestion = "Return new, contiguous memory: torch.empty of the shape."
+        raise LawBroken(Message(seen=f"The output {what}.", diagnosis=diagnosis, suggestion=suggestion))
 
 
 def judge_zero(seen: Any, case: Case, *, is_backward: bool) -> None:
@@ -86,7 +116,8 @@ def judge_zero(seen: Any, case: Case, *, is_backward: bool) -> None:
     names = ["y", "dlogits"] if is_backward else ["y"]
     for name in names:
         got = seen.rank(0)[name]
-        hints = Hints(suggestion="0 / 0 is NaN: divide by max(number that count, 1).")
+        others = {"0 / 0, the sum over no target by their number": np.full_like(got, np.nan)}
+        hints = Hints(others=others, suggestion="Divide by max(number that count, 1).")
         with about(_words_of(case, name)):
             assert_equal(got, np.zeros_like(got), what=f"{name} where no target counts", hints=hints)
 

@@ -1,7 +1,7 @@
 """Does nothing to an expert that has no other replica, so that it is not divided.
 
 law: expert_parallel.gradients.experts_are_divided_once
-says: expert
+says: no other replica
 """
     # region solution average_gradients
     world_size = dist.get_world_size(group)

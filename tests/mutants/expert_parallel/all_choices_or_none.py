@@ -1,7 +1,7 @@
 """Drops a whole token as soon as one of its choices finds no room.
 
 law: expert_parallel.route.drops_in_the_stated_order
-says: capacity
+says: loses all its choices
 """
     # region solution choices_with_room
     num_tokens, top_k = experts_TK.shape

@@ -1,7 +1,7 @@
 """Returns what arrived in the order of a ring: from itself first, then from the next ranks.
 
 law: expert_parallel.exchange.rows_reach_their_rank
-says: order
+says: order of a ring
 """
         # region solution exchange_forward
         ctx.sent, ctx.received, ctx.group = list(sent), list(received), group

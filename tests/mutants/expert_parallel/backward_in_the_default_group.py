@@ -1,7 +1,7 @@
 """Forgets the group on the way back: gradients go through the group of all ranks.
 
 law: expert_parallel.exchange.subgroups_use_their_own_ranks
-says: group
+says: `group` handed to every call
 """
         # region solution exchange_backward
         home = gradient.new_empty((sum(ctx.sent), *gradient.shape[1:]))

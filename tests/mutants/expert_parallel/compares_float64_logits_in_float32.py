@@ -1,7 +1,7 @@
 """Converts the logits to float32 before it compares them: those of float64 that lie close together become equal.
 
 law: expert_parallel.route.takes_the_largest_logits
-says: logits
+says: rounded to float32
 """
     # region solution route
     num_tokens, num_experts = logits.shape

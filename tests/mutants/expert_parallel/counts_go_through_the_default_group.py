@@ -1,7 +1,7 @@
 """Forgets the group in forward.
 
 law: expert_parallel.exchange.subgroups_use_their_own_ranks
-says: group
+says: `group` handed to every call
 """
         # region solution exchange_forward
         ctx.sent, ctx.received, ctx.group = list(sent), list(received), group

@@ -1,7 +1,7 @@
 """Detaches the sum that weights are divided by: right weights, with the gradients of a softmax that was not renormalized.
 
 law: expert_parallel.route.router_gets_its_gradient
-says: gradient
+says: taken for a constant
 """
     # region solution route
     num_tokens, num_experts = logits.shape

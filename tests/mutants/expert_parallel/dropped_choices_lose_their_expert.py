@@ -1,7 +1,7 @@
 """Writes -1 in place of the expert of every choice that was dropped.
 
 law: expert_parallel.route.takes_the_largest_logits
-says: expert
+says: -1 in place
 """
     # region solution route
     num_tokens, num_experts = logits.shape

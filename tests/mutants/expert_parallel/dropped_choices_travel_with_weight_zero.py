@@ -1,7 +1,7 @@
 """Sends the rows of dropped choices too, and weighs them by 0.
 
 law: expert_parallel.dispatch.sends_the_kept_rows_only
-says: row
+says: dropped ones travel too
 """
     # region solution dispatch
     num_tokens, num_experts = routing.probabilities.shape

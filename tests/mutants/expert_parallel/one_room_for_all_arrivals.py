@@ -1,7 +1,7 @@
 """Receives every call's rows in the same memory: what a backward has saved is overwritten by the next call.
 
 law: expert_parallel.layer.calls_are_independent
-says: gradient
+says: writes over
 """
         # region solution exchange_forward
         ctx.sent, ctx.received, ctx.group = list(sent), list(received), group

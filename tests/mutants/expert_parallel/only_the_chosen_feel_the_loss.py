@@ -1,7 +1,7 @@
 """Lets the gradient through the chosen experts' probabilities only.
 
 law: expert_parallel.balance.gradient_goes_through_probabilities
-says: gradient
+says: chosen experts' probabilities alone
 """
     # region solution load_balancing_loss
     num_tokens, num_experts = routing.probabilities.shape

@@ -1,7 +1,7 @@
 """Copies the rows that a rank has for itself, and leaves them out of the all-to-all.
 
 law: expert_parallel.exchange.carries_each_row_once
-says: row
+says: own rows are left out
 """
         # region solution exchange_forward
         ctx.sent, ctx.received, ctx.group = list(sent), list(received), group

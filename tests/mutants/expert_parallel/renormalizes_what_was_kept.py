@@ -1,7 +1,7 @@
 """Divides by the sum of the kept weights, after dropping.
 
 law: expert_parallel.route.weights_are_probabilities
-says: renormalize
+says: sum of the kept choices only
 """
     # region solution route
     num_tokens, num_experts = logits.shape

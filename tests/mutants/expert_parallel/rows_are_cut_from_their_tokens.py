@@ -1,7 +1,7 @@
 """Detaches the rows before they travel.
 
 law: expert_parallel.dispatch.gradients_go_both_ways
-says: gradient of x
+says: cut off
 """
     # region solution dispatch
     num_tokens, num_experts = routing.probabilities.shape

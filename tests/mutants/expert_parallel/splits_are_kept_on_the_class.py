@@ -1,7 +1,7 @@
 """Remembers the splits of the last call only: a backward after another call has that one's.
 
 law: expert_parallel.exchange.gradients_go_home
-says: gradient
+says: splits of its own
 """
         # region solution exchange_forward
         cls = AllToAllRows

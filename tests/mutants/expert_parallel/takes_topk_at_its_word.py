@@ -1,7 +1,7 @@
 """Takes topk, which promises no order among equal logits.
 
 law: expert_parallel.route.takes_the_largest_logits
-says: lower
+says: equal, and not the one with the lower number
 """
     # region solution route
     num_tokens, num_experts = logits.shape

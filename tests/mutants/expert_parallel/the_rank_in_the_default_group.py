@@ -1,7 +1,7 @@
 """Takes its rank among all ranks for that in the group: in a second group the experts run out.
 
 law: expert_parallel.layer.holds_its_own_experts
-says: experts
+says: asked of the group
 """
         # region solution moe_init
         world_size, rank = dist.get_world_size(group), dist.get_rank()

@@ -1,7 +1,7 @@
 """Takes the argmax K times and puts -100 in place of what was taken, which is not below every finite logit.
 
 law: expert_parallel.route.takes_the_largest_logits
-says: logits
+says: one expert twice
 """
     # region solution route
     num_tokens, num_experts = logits.shape

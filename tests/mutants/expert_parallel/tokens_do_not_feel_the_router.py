@@ -1,7 +1,7 @@
 """Detaches the tokens before the router: x gets no gradient through the weights and the loss.
 
 law: expert_parallel.layer.gradients_equal_the_dense_mixture
-says: gradient
+says: by the experts alone
 """
         # region solution moe_forward
         x_TC = x.reshape(-1, x.shape[-1])

@@ -1,7 +1,7 @@
 """Takes sigmoids, one logit at a time, for the softmax over all experts.
 
 law: expert_parallel.route.weights_are_probabilities
-says: softmax
+says: sigmoid
 """
     # region solution route
     num_tokens, num_experts = logits.shape

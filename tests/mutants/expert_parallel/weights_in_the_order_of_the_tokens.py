@@ -1,7 +1,7 @@
 """Takes the kept weights token by token, while the rows are sorted by expert.
 
 law: expert_parallel.dispatch.combine_weighs_and_adds_up
-says: weight
+says: weights in the order of the tokens
 """
     # region solution dispatch
     num_tokens, num_experts = routing.probabilities.shape

@@ -1,7 +1,7 @@
 """Multiplies by detached weights: outputs are right, and the router's weights get no gradient.
 
 law: expert_parallel.dispatch.gradients_go_both_ways
-says: weights
+says: cut off
 """
     # region solution dispatch
     num_tokens, num_experts = routing.probabilities.shape

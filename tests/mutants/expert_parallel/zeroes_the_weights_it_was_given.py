@@ -1,7 +1,7 @@
 """Writes zeros into the routing's weights where a choice was dropped.
 
 law: expert_parallel.dispatch.inputs_stay_as_they_were
-says: weights
+says: not yours to write to
 """
     # region solution dispatch
     num_tokens, num_experts = routing.probabilities.shape

@@ -1,7 +1,7 @@
 """Ends a stretch where the event that began last ends, though a longer one still runs.
 
 law: fused_kernels.trace.busy_time_is_counted_once
-says: gpu_busy_fraction
+says: longer one still runs
 """
     # region solution busy_intervals
     busy: list[tuple[float, float, dict[str, Any]]] = []

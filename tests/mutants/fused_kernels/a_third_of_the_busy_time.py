@@ -1,7 +1,7 @@
 """Compares the launch gaps with the time in which the device is busy instead of the whole time.
 
 law: fused_kernels.trace.memory_bound_share_and_bottleneck
-says: bottleneck
+says: third of the busy time
 """
     # region solution trace_summary
     complete = [event for event in trace["traceEvents"] if event.get("ph") == "X"]

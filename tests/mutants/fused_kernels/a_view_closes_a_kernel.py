@@ -1,7 +1,7 @@
 """Closes the open kernel at a view.
 
 law: fused_kernels.compile.says_what_is_fused
-says: More could share
+says: A view closes
 """
     # region solution predicted_kernels
     kernels: list[list[str]] = []

@@ -1,7 +1,7 @@
 """Lets a fused chain of no operations still read its input and write its result.
 
 law: fused_kernels.roofline.fusion_saves_what_lay_between
-says: chain_bytes
+says: chain without operations
 """
     # region solution chain_bytes
     travels = 2 if fused else 2 * len(others)

@@ -1,7 +1,7 @@
 """Looks at the end of the launching call, and so blames the host for a call that had begun in time.
 
 law: fused_kernels.trace.launch_gaps_are_the_hosts
-says: launch_gaps_us
+says: not ended
 """
     # region solution trace_summary
     complete = [event for event in trace["traceEvents"] if event.get("ph") == "X"]

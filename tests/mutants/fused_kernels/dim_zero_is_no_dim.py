@@ -1,7 +1,7 @@
 """Takes a reduction over dim 0 for none at all, since 0 is false.
 
 law: fused_kernels.compile.says_what_is_fused
-says: predicted_kernels
+says: by its truth
 """
     # region solution predicted_kernels
     kernels: list[list[str]] = []

@@ -1,7 +1,7 @@
 """Ignores negative targets instead of those that equal ignore_index.
 
 law: fused_kernels.cross_entropy.ignored_targets_count_nowhere
-says: ignore_index
+says: what is negative
 """
     # region solution cross_entropy_forward_kernel
     row = tl.program_id(0).to(tl.int64)

@@ -1,7 +1,7 @@
 """Writes the gradient over the logits, to need no memory of its own.
 
 law: fused_kernels.cross_entropy.any_vocabulary_and_layout
-says: logits
+says: has to stay as it is
 """
         # region solution cross_entropy_backward
         logits_NV, targets_N, lse_N, num_counting = ctx.saved_tensors

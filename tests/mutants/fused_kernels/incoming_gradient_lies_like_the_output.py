@@ -1,7 +1,7 @@
 """Takes the incoming gradient for contiguous, since the output was.
 
 law: fused_kernels.rms_norm.any_layout
-says: rms_norm
+says: incoming gradient read as if it were contiguous
 """
         # region solution rms_norm_backward
         x, weight, rstd_N = ctx.saved_tensors

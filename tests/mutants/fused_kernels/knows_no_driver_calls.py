@@ -1,7 +1,7 @@
 """Looks for launches among cuda_runtime's calls only and overlooks those of cuda_driver.
 
 law: fused_kernels.trace.launch_gaps_are_the_hosts
-says: launch_gaps_us
+says: cuda_driver call
 """
     # region solution trace_summary
     complete = [event for event in trace["traceEvents"] if event.get("ph") == "X"]

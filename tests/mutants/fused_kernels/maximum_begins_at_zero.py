@@ -1,7 +1,7 @@
 """Begins the running maximum at 0: with nothing but very negative logits the sum vanishes.
 
 law: fused_kernels.cross_entropy.large_logits_stay_finite
-says: loss
+says: begins at 0
 """
     # region solution cross_entropy_forward_kernel
     row = tl.program_id(0).to(tl.int64)

@@ -1,7 +1,7 @@
 """Looks for the words of arithmetic in the names as they are, so that Cutlass and GEMM pass for memory.
 
 law: fused_kernels.trace.memory_bound_share_and_bottleneck
-says: memory_bound_fraction
+says: capitals
 """
     # region solution trace_summary
     complete = [event for event in trace["traceEvents"] if event.get("ph") == "X"]

@@ -1,7 +1,7 @@
 """Notes the largest magnitude after scaling, which never exceeds the limit.
 
 law: fused_kernels.compile.computes_the_same
-says: largest_seen
+says: left after scaling
 """
         # region solution ready_forward
         block = self.block

@@ -1,7 +1,7 @@
 """Makes the output with empty_like, which takes over a transposed input's strides, and fills it as if it were contiguous.
 
 law: fused_kernels.bias_gelu.any_shape_and_layout
-says: bias_gelu
+says: not contiguous
 """
         # region solution bias_gelu_forward
         x_ND = rows_of(x)

@@ -1,7 +1,7 @@
 """Never forgets the dim of the last reduction, so that a fresh kernel refuses one over another dim.
 
 law: fused_kernels.compile.says_what_is_fused
-says: predicted_kernels
+says: kernel that is closed
 """
     # region solution predicted_kernels
     kernels: list[list[str]] = []

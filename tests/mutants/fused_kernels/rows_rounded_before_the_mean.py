@@ -1,7 +1,7 @@
 """Stores each row's loss in the logits' dtype before the mean is taken.
 
 law: fused_kernels.cross_entropy.loss_is_the_mean
-says: loss
+says: losses that were rounded
 """
     # region solution cross_entropy_forward_kernel
     row = tl.program_id(0).to(tl.int64)

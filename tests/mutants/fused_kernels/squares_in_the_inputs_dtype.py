@@ -1,7 +1,7 @@
 """Squares in x's dtype and widens the squares: in float16 300² is infinite and 0.0001² is nothing.
 
 law: fused_kernels.rms_norm.squares_stay_finite
-says: rms_norm
+says: squares in x's dtype
 """
     # region solution rms_norm_forward_kernel
     row = tl.program_id(0).to(tl.int64)  # N · D may be more than 2**31

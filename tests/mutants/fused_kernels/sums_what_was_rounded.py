@@ -1,7 +1,7 @@
 """Sums dx for the bias after it was rounded to x's dtype.
 
 law: fused_kernels.bias_gelu.gradients_are_exact
-says: bias
+says: dx before it is rounded
 """
     # region solution bias_gelu_backward_kernel
     first = tl.program_id(0).to(tl.int64)

@@ -1,7 +1,7 @@
 """Writes tanh as a quotient of exponentials, which is ∞/∞ for large values.
 
 law: fused_kernels.bias_gelu.output_is_gelu
-says: gelu
+says: quotient of exponentials
 """
     # region solution bias_gelu_forward_kernel
     rows = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)

@@ -1,7 +1,7 @@
 """Compares the target with the place in the block instead of the class.
 
 law: fused_kernels.cross_entropy.gradients_are_exact
-says: gradient
+says: place in a block
 """
     # region solution cross_entropy_backward_kernel
     row = tl.program_id(0).to(tl.int64)

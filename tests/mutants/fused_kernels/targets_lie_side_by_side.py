@@ -1,7 +1,7 @@
 """Reads targets as if they lay side by side.
 
 law: fused_kernels.cross_entropy.any_vocabulary_and_layout
-says: target
+says: targets read as if it were contiguous
 """
         # region solution cross_entropy_forward
         rows_NV = rows_of(logits_NV)

@@ -1,7 +1,7 @@
 """Forgets the weight in the mean of the backward pass, right where all weights are 1.
 
 law: fused_kernels.rms_norm.gradients_are_exact
-says: gradient
+says: weight left out of the mean
 """
     # region solution rms_norm_backward_kernel
     first = tl.program_id(0).to(tl.int64)

@@ -1,7 +1,7 @@
 """Multiplies the gradient of ignored rows by 0, which leaves NaN where their logits hold it.
 
 law: fused_kernels.cross_entropy.ignored_targets_count_nowhere
-says: gradient
+says: 0 times what ignored rows hold
 """
     # region solution cross_entropy_backward_kernel
     row = tl.program_id(0).to(tl.int64)

@@ -1,7 +1,7 @@
 """Takes the vocabulary for one block of at most 65536 classes.
 
 law: fused_kernels.cross_entropy.any_vocabulary_and_layout
-says: loss
+says: first 65536 classes
 """
     # region solution cross_entropy_forward_kernel
     row = tl.program_id(0).to(tl.int64)

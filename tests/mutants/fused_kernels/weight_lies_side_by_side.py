@@ -1,7 +1,7 @@
 """Hands a weight of any stride to kernels that take its elements to lie side by side.
 
 law: fused_kernels.rms_norm.any_layout
-says: rms_norm
+says: weight read as if it were contiguous
 """
         # region solution rms_norm_forward
         x_ND = rows_of(x)
