@@ -33,7 +33,9 @@ def set_at_start(*, on_gpu: bool = False, has_capped_memory: bool = False) -> No
 
 
 def cap_memory(extra_bytes: int) -> None:
-    """Let this process's private data grow by `extra_bytes` (below 0: not before it has shrunk); an allocation beyond fails with MemoryError.
+    """Let this process's private data grow by `extra_bytes` and no further; an allocation beyond it fails with MemoryError.
+
+    Below 0 it may not grow before it has shrunk by so much.
 
     RLIMIT_DATA counts private writable memory (brk and anonymous mappings), which is where tensors live; needs no privilege.
     """

@@ -55,7 +55,7 @@ def is_known_here() -> bool:
 def program(pid: int, *, families: Sequence[int] = (), makes_processes: bool = False, has_capped_memory: bool = False) -> bytes:
     """The filter for the process `pid`, which may open sockets of `families` and, perhaps, make other processes.
 
-    has_capped_memory  no writable memory that is shared, or that grows like a stack, and no buffers of the kernel's: RLIMIT_DATA counts none
+    has_capped_memory  no writable memory that is shared or grows like a stack, and no buffers of the kernel's: RLIMIT_DATA counts none
     """
     column, architecture = MACHINES[platform.machine()]
     number = {name: numbers[column] for name, numbers in CALLS.items()}
