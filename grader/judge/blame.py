@@ -67,8 +67,11 @@ class Blame:
                 return f"The course is wrong, not you: a hidden case raised {error}. Tell your instructor."
 
 
-def blame_for(error: BaseException, *, in_test: bool) -> Blame:
-    """Decide whose fault `error` is. A bare AssertionError judges only `in_test`, not while a test is set up or torn down."""
+def blame_for(error: BaseException, *, in_test: bool, fault: Fault | None = None) -> Blame:
+    """Decide whose fault `error` is; `fault` is how the case's latest run ended, if not well.
+
+    A bare AssertionError judges only `in_test`, not while a test is set up or torn down.
+    """
     match error:
         case NotRun():
             return Blame("failed", Message(seen=SETTLED))
@@ -76,6 +79,8 @@ def blame_for(error: BaseException, *, in_test: bool) -> Blame:
             return Blame("not_judged", Message(seen=f"Not judged: {error or 'this machine lacks what the case needs'}"))
         case SubmissionError():
             return _of_submission(error)
+        case LawBroken() if fault is not None and is_stub(fault):  # a law's own words for a run that never was
+            return Blame("failed", Message(seen=fault.sentence, diagnosis=NOT_STARTED))
         case LawBroken():
             return Blame("failed", error.message)
         case MachineError() | MemoryError():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from grader.records import CaseVerdict, Message
+from grader.records import CaseVerdict, Fault, Message
 
 
 class Observe(Protocol):
@@ -19,6 +19,11 @@ class Observe(Protocol):
     @property
     def kind(self) -> str:
         """The kind of case in words, as far as the test has told it; what a student may know of a hidden case."""
+        ...
+
+    @property
+    def fault(self) -> Fault | None:
+        """Why the latest observation did not end well, if it did not."""
         ...
 
     def __call__(self, probe: str, *nothing: Any, **request: Any) -> Any:

@@ -57,12 +57,13 @@ class Observer:
 
 
 class Case:
-    """One test's window on the submission. Remembers which observations it looked at, and of what kind the case is."""
+    """One test's window on the submission. Remembers which observations it looked at, how the latest ended, and the kind of case."""
 
     def __init__(self, observer: Observer, assignment: Assignment, submission: Submission, hidden: bool, case_id: str) -> None:
         self._observer, self._assignment, self._submission, self._hidden, self._id = observer, assignment, submission, hidden, case_id
         self.keys: list[str] = []
         self.kind = ""
+        self.fault: Fault | None = None
 
     def __call__(
         self,
@@ -122,6 +123,7 @@ class Case:
             outcome = backlog.outcome(self._assignment, submission, request, key, self._test)
         else:
             outcome = self._observer.runs.outcome(self._assignment, submission, request, key)
+        self.fault = outcome.fault
         return Observation(request, outcome, key=key, how_to=self.how_to)
 
     @property
