@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 from collections.abc import Callable
 from pathlib import Path
@@ -66,7 +67,17 @@ def _crashed(error: Exception, out: Path) -> int:
         out.mkdir(parents=True, exist_ok=True)
         (out / "crash.txt").write_text(account, encoding="utf-8")
         where = f"The whole account is in {out / 'crash.txt'}; please send it to whoever keeps the course."
-    except OSError:
+    except OSError as unwritable:
+        if isinstance(error, OSError):
+            return _unwritable(out, unwritable)
         where = account
     blame = "The machine" if status == EXIT_MACHINE else "The grader"
     return _said(f"{blame} is at fault, not you: {type(error).__name__}: {error}\n{where}", status)
+
+
+def _unwritable(out: Path, error: OSError) -> int:
+    """A run folder that nothing can be written into: the caller names another; a full disk is the machine's."""
+    is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    advice = "free some space there, or name" if is_full else "name"
+    sentence = f"The run folder {out} can't be written: {error.strerror}. Try: {advice} another (OUT=... of make, --out of grader)."
+    return _said(sentence, EXIT_MACHINE if is_full else EXIT_CALLER)

@@ -47,6 +47,8 @@ def _named(course: Course, wanted: str) -> tuple[Assignment, Task, Law | None]:
     for assignment in course.assignments:
         for task in assignment.tasks:
             known |= {task.id: (assignment, task, None)} | {law.id: (assignment, task, law) for law in task.laws}
+    if not wanted:
+        raise UsageError("Which law or task? A failure names the command for its hint; make laws A=... lists all laws.")
     if wanted not in known:
         ends = [name for name in known if name.endswith(f".{wanted}")]
         if len(ends) == 1:

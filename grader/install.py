@@ -202,7 +202,8 @@ def name_packages(lines: Iterable[str]) -> None:
         if first in ("Collecting", "Processing"):  # by name, or a file that is at hand
             word = re.split(r"[^\w.-]|-\d", rest.rpartition("/")[2])[0]
         elif line.startswith("Installing collected packages:"):
-            word = f"- unpacking {rest.count(',') + 1} packages"
+            count = rest.count(",") + 1
+            word = f"{'- ' * is_begun}unpacking {count} package{'s' * (count != 1)}"
         else:
             continue
         sys.stdout.write(f"{' ' if is_begun else '  '}{word}")

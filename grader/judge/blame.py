@@ -67,10 +67,11 @@ class Blame:
                 return f"The course is wrong, not you: a hidden case raised {error}. Tell your instructor."
 
 
-def blame_for(error: BaseException, *, in_test: bool, rests_on_facts: bool = False) -> Blame:
+def blame_for(error: BaseException, *, in_test: bool, rests_on_facts: bool = False, fault: Fault | None = None) -> Blame:
     """Decide whose fault `error` is. A bare AssertionError judges only `in_test`, not while a test is set up or torn down.
 
     rests_on_facts  the test has read facts: what it then stumbles over is what the submission returned, or made up
+    fault           how the case's latest run ended, if not well
     """
     match error:
         case NotRun():
@@ -79,6 +80,8 @@ def blame_for(error: BaseException, *, in_test: bool, rests_on_facts: bool = Fal
             return Blame("not_judged", Message(seen=f"Not judged: {error or 'this machine lacks what the case needs'}"))
         case SubmissionError():
             return _of_submission(error)
+        case LawBroken() if fault is not None and is_stub(fault):  # a law's own words for a run that never was
+            return Blame("failed", Message(seen=fault.sentence, diagnosis=NOT_STARTED))
         case LawBroken():
             return Blame("failed", error.message)
         case MachineError() | MemoryError():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from grader.records import CaseVerdict, Message
+from grader.records import CaseVerdict, Fault, Message
 
 
 class Observe(Protocol):
@@ -24,6 +24,11 @@ class Observe(Protocol):
     @property
     def rests_on_facts(self) -> bool:
         """Whether the case has read what a process that ran the submission says of it: of any form, unlike its tensors."""
+        ...
+
+    @property
+    def fault(self) -> Fault | None:
+        """Why the latest observation did not end well, if it did not."""
         ...
 
     def __call__(self, probe: str, *nothing: Any, **request: Any) -> Any:

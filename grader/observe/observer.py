@@ -57,13 +57,14 @@ class Observer:
 
 
 class Case:
-    """One test's window on the submission. Remembers which observations it looked at, and of what kind the case is."""
+    """One test's window on the submission. Remembers which observations it looked at, how the latest ended, and the kind of case."""
 
     def __init__(self, observer: Observer, assignment: Assignment, submission: Submission, hidden: bool, case_id: str) -> None:
         self._observer, self._assignment, self._submission, self._hidden, self._id = observer, assignment, submission, hidden, case_id
         self.keys: list[str] = []
         self.kind = ""
         self.rests_on_facts = False  # the test has read what a process that ran the submission says of it
+        self.fault: Fault | None = None
 
     def __call__(
         self,
@@ -123,6 +124,7 @@ class Case:
             outcome = backlog.outcome(self._assignment, submission, request, key, self._test)
         else:
             outcome = self._observer.runs.outcome(self._assignment, submission, request, key)
+        self.fault = outcome.fault
         return Observation(request, outcome, key=key, how_to=self.how_to, told_facts=self._note_facts)
 
     def _note_facts(self) -> None:

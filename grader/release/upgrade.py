@@ -44,6 +44,8 @@ def upgrade(root: Path, source: Path) -> Upgrade | None:
 
     Killed in the middle, it can be run again: release.json is written last. UsageError if either is no release, or the new one is damaged.
     """
+    if source == Path():  # make hands on what it was not given
+        raise UsageError(f"Which release? {TRY}")
     old = _stamp((root / STAMP).read_bytes() if (root / STAMP).is_file() else b"", f"{root}, which you want to upgrade,")
     read = _reader(source)
     stamp = read(STAMP)
@@ -145,7 +147,8 @@ def _reader(source: Path) -> Callable[[str], bytes | None]:
     except FileNotFoundError:
         raise UsageError(f"There is no {source}. {TRY}") from None
     except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile) as error:
-        raise UsageError(f"{source} is no archive, or was not downloaded whole ({error}). {TRY}") from None
+        reason = str(error).partition("\n")[0].rstrip(":")  # tarfile adds a line for each kind of archive that it tried
+        raise UsageError(f"{source} is no archive, or was not downloaded whole ({reason}). {TRY}") from None
     tops = {name.partition("/")[0] for name in members}
     folder = f"{tops.pop()}/" if len(tops) == 1 else ""
     return lambda path: members.get(folder + path)

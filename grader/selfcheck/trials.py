@@ -14,7 +14,7 @@ from typing import ParamSpec
 from grader.course import Course
 from grader.errors import CourseError
 from grader.policy import without_rules
-from grader.records import Assignment, AssignmentMark, LawMark, Message, Report
+from grader.records import NOT_STARTED, Assignment, AssignmentMark, LawMark, Message, Report
 from grader.selfcheck.findings import Finding, GradeOne, MutantTrial
 from grader.selfcheck.overlays import load_overlay
 
@@ -62,7 +62,7 @@ def _listed(look: Callable[Looks, Iterator[Finding]]) -> Callable[Looks, list[Fi
 
 @_listed
 def starter_scores_nothing(course: Course, assignment: Assignment, grade_one: GradeOne) -> Iterator[Finding]:
-    """It can be imported, earns 0, and every task and law of it was really judged."""
+    """It can be imported, earns 0, every task and law of it was really judged, and what fails is told as not started."""
     folder = course.root / "starter"
     if not folder.is_dir():
         yield Finding(False, "starter", "starter/", "There is no starter; `grader starter` makes it.")
@@ -84,6 +84,9 @@ def starter_scores_nothing(course: Course, assignment: Assignment, grade_one: Gr
         ok = "failed" in verdicts and set(verdicts) <= {"failed", "not_judged"}
         expected = "expected failed (or not judged, where a need failed)"
         yield Finding(ok, "starter", task.id, f"Its laws on the starter: {', '.join(verdicts)}; {expected}.")
+        for law in marks:
+            if law and law.verdict == "failed" and (law.message is None or law.message.diagnosis != NOT_STARTED):
+                yield Finding(False, "starter", law.id, f"A stub is spoken of as of work that was begun: {_shown(law)}")
 
 
 @_listed

@@ -35,8 +35,10 @@ def tell(kind: type[BaseException], raised: BaseException, trace: TracebackType 
     """An exception as Python prints it, without the grader's own frames; a sentence where the debugger was left or the run has ended."""
     if isinstance(raised, bdb.BdbQuit):
         print("You have left the debugger, and the run with it.", file=sys.stderr)
-    elif isinstance(raised, BrokenPipeError) or LINE_IS_CLOSED in str(raised):
-        yours = [frame for frame in _without_ours(traceback.extract_tb(trace)) if "site-packages" not in frame.filename]
+    elif _has_lost_its_line(raised):
+        while raised.__context__ is not None and _has_lost_its_line(raised.__context__):
+            raised = raised.__context__  # the first of them: on their way out, phases report through the same line
+        yours = [frame for frame in _without_ours(traceback.extract_tb(raised.__traceback__)) if "site-packages" not in frame.filename]
         places = [f"{os.path.basename(frame.filename)}:{frame.lineno}" for frame in yours]
         print(f"{RUN_IS_OVER} You were at {places[-1] if places else 'the end of your probe'}.", file=sys.stderr)
     else:
@@ -44,6 +46,10 @@ def tell(kind: type[BaseException], raised: BaseException, trace: TracebackType 
         for each in _chain(told):
             each.stack = _without_ours(each.stack)
         print("".join(told.format()), end="", file=sys.stderr)
+
+
+def _has_lost_its_line(raised: BaseException) -> bool:
+    return isinstance(raised, BrokenPipeError) or LINE_IS_CLOSED in str(raised)
 
 
 def _without_ours(stack: traceback.StackSummary) -> traceback.StackSummary:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -123,6 +124,22 @@ def test_an_unforeseen_error_leaves_its_account_in_the_run_folder(
     err = capsys.readouterr().err
     assert "not you" in err and "Traceback" not in err and "crash.txt" in err
     assert type(error).__name__ in (course / "here" / "crash.txt").read_text()
+
+
+@pytest.mark.parametrize(("number", "code", "advice"), [(errno.EROFS, 2, "Try: name another"), (errno.ENOSPC, 4, "Try: free some space")])
+def test_a_run_folder_that_can_not_be_written_is_told_in_a_sentence(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: int, code: int, advice: str
+) -> None:
+    """Which folder, why and what to do, and no traceback: another place is the caller's to name, a full disk the machine's fault."""
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    raising(monkeypatch, OSError(number, os.strerror(number)))
+    monkeypatch.setattr(Path, "mkdir", refused)
+    assert run("grade", "--out", "here") == code
+    err = capsys.readouterr().err
+    assert f"The run folder here can't be written: {os.strerror(number)}" in err and advice in err and "Traceback" not in err
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,8 @@ def test_no_hint_beyond_the_last(tmp_path: Path) -> None:
         told(tmp_path, "sums.ring.one", 3)
     with pytest.raises(UsageError, match=r"sums\.ring\.one"):
         told(tmp_path, "sums.ring.once", 0)
+    with pytest.raises(UsageError, match="Which law or task"):
+        told(tmp_path, "", 0)
 
 
 def test_a_record_is_kept_where_the_course_says_so(tmp_path: Path) -> None:

@@ -157,6 +157,8 @@ def test_something_moves_where_pip_can_draw_no_bar(capsys: pytest.CaptureFixture
         told = capsys.readouterr()
         assert told.out == "  torch ml_dtypes import_linter pytest-xdist attrs - unpacking 2 packages\n"
         assert told.err == ("" if quiet else "ERROR: no")
+    alone = "print('Installing collected packages: torch')"
+    assert install.run([sys.executable, "-c", alone, "install"], True) == (0, "") and capsys.readouterr().out == "  unpacking 1 package\n"
     assert install.run([sys.executable, "-c", "print('24.1')", "--version"], True) == (0, "") and not capsys.readouterr().out
 
 

@@ -32,6 +32,7 @@ class FakeCase:
     keys: list[str] = field(default_factory=list)
     kind: str = ""
     rests_on_facts: bool = False
+    fault: Fault | None = None
 
     def __call__(self, probe: str, *, kind: str = "", world_size: int = 1, **_: Any) -> str:
         self.kind = kind or f"{world_size} ranks"
@@ -39,6 +40,8 @@ class FakeCase:
         self.log.append(probe)
         told = Message(seen=f"saw {SECRET}", allowed=SECRET, where=SECRET, diagnosis="ratio 2.00 = world size", output=SECRET)
         faults = {"busy": "cpu_limit", "raise": "raised", "stub": "raised"}
+        if probe == "stub that a law looks at":
+            self.fault = Fault("raised", 0, "rank 0 raised NotImplementedError: ring")
         if probe in faults:
             error = "NotImplementedError: ring" if probe == "stub" else f"ValueError: {SECRET}"
             raise SubmissionError(
@@ -192,6 +195,12 @@ def test_a_stub_is_told_from_wrong_work(course: Course, hidden: bool) -> None:
     stub, wrong = case(course, "observe('stub')", hidden=hidden), case(course, "observe('raise')", hidden=hidden)
     assert stub.message and stub.message.diagnosis == NOT_STARTED
     assert wrong.message and wrong.message.diagnosis != NOT_STARTED
+
+
+def test_a_stub_is_told_from_wrong_work_in_a_laws_own_words_too(course: Course) -> None:
+    """A law that looks at a run which has not ended well has nothing to say of a stub: no advice on work that nobody began."""
+    stub = case(course, "observe('stub that a law looks at'); observe('broken')")
+    assert stub.message and stub.message.diagnosis == NOT_STARTED and "NotImplementedError" in stub.message.seen
 
 
 def test_after_a_time_out_the_laws_other_cases_are_not_run(course: Course) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from grader.errors import MachineError
 from grader.judge.session import Judged, judge
-from grader.records import Assignment, Law, Message, Task
+from grader.records import Assignment, Fault, Law, Message, Task
 
 RING = Task("sums.ring", "The ring", (Law("sums.ring.sum", "The sum holds.", 2, "judged"),), ("ring",), "pass")
 SUMS = Assignment("sums", 1, "Sums", ("sums.py",), (RING,))
@@ -36,6 +36,7 @@ class Meeting:
     keys: tuple[str, ...] = ()
     kind: str = ""
     rests_on_facts: bool = False
+    fault: Fault | None = None
 
     def __call__(self, probe: str) -> str:
         who = "scout" if threading.current_thread().name == "scout" else "judge"

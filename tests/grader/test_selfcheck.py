@@ -15,7 +15,7 @@ from rich.console import Console
 
 from grader.course import Course, load
 from grader.errors import CourseError, MachineError, UsageError
-from grader.records import Assignment, AssignmentMark, CaseVerdict, LawMark, Message, Report, TaskMark
+from grader.records import NOT_STARTED, Assignment, AssignmentMark, CaseVerdict, LawMark, Message, Report, TaskMark
 from grader.selfcheck import Alone, Proof, Sample, Several, prove, shares, table, try_mutants
 from grader.starter import regenerate, stale
 
@@ -109,7 +109,8 @@ def report_of(assignment: Assignment, seen: dict[str, str], laws: tuple[str, ...
     for task in assignment.tasks:
         marks = []
         for law in task.laws:
-            message = Message(seen[law.id]) if law.id in seen else None
+            told = seen.get(law.id, "")
+            message = Message(told, diagnosis=NOT_STARTED if "NotImplementedError" in told else "") if told else None
             verdict = "failed" if message else "passed"
             if laws is not None and law.id not in laws:
                 verdict, message = "not_judged", None
@@ -189,6 +190,7 @@ BREAKS: list[tuple[str, str, str, str, str, str]] = [
     ("starter/shapes.py", "NotImpl", "notImpl", "starter", "starter/shapes.py", "from line 6 on"),
     ("starter/shapes.py", STUB, "    return side**2", "starter", "shapes", "The starter earns 3 of 3; expected 0."),
     ("starter/shapes.py", STUB, "    return side**2", "starter", "shapes.square", "passed; expected failed"),
+    ("starter/shapes.py", "NotImplementedError", "ValueError", "starter", "shapes.square.grows", "as of work that was begun"),
     ("starter/shapes.py", '"""Shapes."""', "import no_such_module", "starter", "starter/shapes.py", "ModuleNotFoundError"),
     ("starter/shapes.py", '"""Shapes."""', "import os; os._exit(0)", "starter", "starter/shapes.py", "ended Python with status 0"),
     ("starter/lm/gpt.py", "2", "3", "starter", "starter/lm/gpt.py", "is not what its solution gives (from line 1 on)"),

@@ -150,9 +150,12 @@ def test_what_is_no_release_changes_nothing(tmp_path: Path, lay: Laid) -> None:
     stamped = json.loads(released(NEW, "2")["release.json"])
     evil = stamped | {"files": {"../evil.py": "0" * 64}}
     damaged = released(NEW, "2") | {"grader/a.py": b"other\n"}
+    (tmp_path / "notes.tar.gz").write_text("where to fetch the release")
     (tmp_path / "half.tar.gz").write_bytes(tar_gz(released(NEW, "2"), "course")[:-99])
     for source, words in [
+        (Path(), "Which release"),  # make upgrade without FROM, in the course's own folder
         (tmp_path / "none.tar.gz", "There is no"),
+        (tmp_path / "notes.tar.gz", r"is no archive, or was not downloaded whole \([^\n]+\)\. Try"),
         (tmp_path / "half.tar.gz", "was not downloaded whole"),
         (lay("empty", {"a": b""}), r"has no release\.json"),
         (lay("foreign", released(NEW, "2", "another")), "is a release of another"),

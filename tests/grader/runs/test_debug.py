@@ -63,9 +63,11 @@ def test_one_rank_is_in_your_hands_and_the_others_run_beside_it(course: Path) ->
 
 
 def test_a_run_that_another_rank_has_ended_is_told_in_a_sentence(course: Path) -> None:
-    """Not by the grader's traceback about a line that is closed: which rank fell, and where one's own stood."""
+    """Not by the grader's traceback about a line that is closed: which rank fell, and where one's own stood, also within a phase."""
     fails = "    if dist.get_rank() == 1: raise ValueError('mine alone')\n    dist.all"
     (course / "starter/tiny.py").write_text(SUBMISSION.replace("    dist.all", fails))
+    probe = "def run(at):\n    with at.phase('inside'):\n        return at.submission.run(at.inputs)\n"
+    (course / "tests/probes/tiny.py").write_text(probe)
     seen = debug(course, KEY, keys="c\n")
     assert "--- rank 1 raised ValueError: mine alone at tiny.py:" in seen.stderr
     assert "The run is over: another rank has ended it" in seen.stderr and "You were at tiny.py:7." in seen.stderr
