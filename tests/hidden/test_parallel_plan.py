@@ -62,7 +62,7 @@ def test_other_worlds_are_refused(observe):
     """ep counted as ranks of its own, negative sizes, a world that is too small."""
     worlds = [WORLD | {"world_size": 48}, WORLD | {"world_size": 12}, WORLD | {"ep": 4}, WORLD | {"ep": 0}]
     worlds.append(WORLD | {"dp": 6, "ep": 4, "world_size": 72})
-    worlds += [WORLD | {"dp": -2, "tp": -2}, WORLD | {"cp": 0, "world_size": 0}]
+    worlds += [WORLD | {"dp": -2, "tp": -2}, WORLD | {"cp": 0, "world_size": 0}, WORLD | {"ep": -1}]
     meshes.judge_refusals(observe, worlds, kind="sizes that do not fit together")
 
 
