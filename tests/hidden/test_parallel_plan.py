@@ -25,11 +25,16 @@ HIDDEN: dict[str, Pair] = {
     "a slow network and a large model": (llama(80, 8192, 64, 28672, 256), slow_network(16)),
     "a number of GPUs that is no power of two": (gpt(42, 6144, 48, 720), dgx_a100(9)),
     "many layers and few heads": (gpt(60, 3072, 24, 192), dgx_a100(3)),
+    "a slow network, where recomputing saves it": (gpt(24, 2048, 16, 32, sequence=4096), replace(slow_network(2), memory_bytes=12e9)),
+    "a slow network, where gradients must be sharded": (gpt(24, 2048, 16, 32, sequence=4096), replace(slow_network(2), memory_bytes=10e9)),
+    "memory for the most frugal plan and hardly more": (PUBLIC["GPT 355M on two T4"][0], replace(two_t4(), memory_bytes=3.47e9)),
 }
 ALSO_REFUSED: dict[str, Pair] = {
     "states": (llama(126, 16384, 128, 53248, 64), h100(4)),
     "activations": (llama(32, 4096, 32, 14336, 8, sequence=1_048_576), replace(h100(1), num_nodes=1)),
     "shape": (gpt(7, 896, 7, 9, sequence=1001), dgx_a100(2)),
+    # The plan with the least bytes in all has not the least states, which would fit.
+    "activations, beside states that hardly fit": (gpt(24, 2048, 16, 8, sequence=131_072), replace(dgx_a100(1), memory_bytes=3.5e9)),
     "states of experts": (mixture(llama(32, 4096, 32, 14336, 64), 8, 2), dgx_a100(1)),
 }
 ALSO_ASKED: list[Wanted] = [
@@ -62,7 +67,7 @@ def test_other_worlds_are_refused(observe):
     """ep counted as ranks of its own, negative sizes, a world that is too small."""
     worlds = [WORLD | {"world_size": 48}, WORLD | {"world_size": 12}, WORLD | {"ep": 4}, WORLD | {"ep": 0}]
     worlds.append(WORLD | {"dp": 6, "ep": 4, "world_size": 72})
-    worlds += [WORLD | {"dp": -2, "tp": -2}, WORLD | {"cp": 0, "world_size": 0}]
+    worlds += [WORLD | {"dp": -2, "tp": -2}, WORLD | {"cp": 0, "world_size": 0}, WORLD | {"ep": -1}]
     meshes.judge_refusals(observe, worlds, kind="sizes that do not fit together")
 
 

@@ -12,6 +12,7 @@ from grader.records import Message
 from tests.laws.parallel_plan.cases import Array, Case, in_words, traits
 
 RELATIVE = 1e-9  # formulas in fp64, added in any order
+CANCELLED = 1e-13  # seconds: the last bits of up to a hundred that cancel, where the exact difference is none
 Rows = Callable[[str], Array]  # a misreading ("" for none) -> what the figures would be
 
 
@@ -33,7 +34,7 @@ def assert_table(
     slips   a sentence that completes "Every wrong figure is as if ..." -> the figures under that misreading
     also    for each case, words that tell it from others beside its settings
     """
-    allowed = RELATIVE * np.abs(expected) + 1e-300
+    allowed = RELATIVE * np.abs(expected) + CANCELLED
     wrong = ~(np.abs(got - expected) <= allowed)
     if not wrong.any():
         return

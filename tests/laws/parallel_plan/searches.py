@@ -52,6 +52,7 @@ def spoilt(draw: Draw, turn: int) -> Draw:
             lambda: plan.update(ep=plan["ep"] * 2),
             lambda: plan.update(schedule="interleaved"),
             lambda: plan.update(schedule="1f1b"),
+            lambda: plan.update(schedule="gpipe", chunks=1),
             lambda: plan.update(chunks=plan["chunks"] + 1),
             lambda: model.update(num_layers=model["num_layers"] + 1),
             lambda: plan.update(num_micro_batches=plan["num_micro_batches"] + 1),

@@ -1,0 +1,11 @@
+"""Takes ZeRO 2 and 3 only where nothing fits without: tensor parallelism over a slow link is the dearer way.
+
+law: parallel_plan.choice.within_ten_per_cent_of_the_best
+says: times as long
+"""
+    # region solution choose_plan
+    candidates = list(candidate_plans(model, cluster))
+    require_one_that_fits(model, cluster, candidates)
+    best, _ = fastest(model, cluster, [plan for plan in candidates if plan.zero_stage < 2])
+    return best or fastest(model, cluster, candidates)[0]
+    # endregion
