@@ -1,4 +1,5 @@
-"""Uses torch.autograd.grad and adds the gradients itself; batches each send alone; waits for sends when their answer has come.
+"""Uses torch.autograd.grad and adds the gradients itself; batches each send alone; forgets a send at the next one
+after its end.
 """
 # region solution backward
 x, output = self.in_flight.pop((stage, micro_batch))
@@ -21,5 +22,6 @@ if receiver == self.rank:
     return
 group = self.groups[kind]
 operation = dist.P2POp(dist.isend, tensor.contiguous(), group=group, group_peer=receiver, tag=int(kind == BACKWARD))
+self.sending = [each for each in self.sending if not each[0].is_completed()]
 self.sending += [(work, operation.tensor) for work in dist.batch_isend_irecv([operation])]
 # endregion
