@@ -25,7 +25,8 @@ LONGER = {
     "solutions/tensor_parallel.py": "the functions, the layers made of them and the model made of those, which a student writes in turn",
     "tests/public/test_*.py": "an assignment's public cases are one file, so that a student finds them",
     "tests/hidden/test_*.py": "likewise",
-    "tests/probes/recomputation.py": "what one function does to autograd, probe by probe; it is the next to become a package",
+    "tests/probes/mixed_precision.py": "casts, masters, scaling and steps; it is the next to become a package",
+    "tests/probes/recomputation.py": "accumulation and checkpoints, what is kept and what is run again; and the one after it",
 }
 
 # Machine paths, and places that packages come from: a clone must work with whatever its reader's pip is set to.

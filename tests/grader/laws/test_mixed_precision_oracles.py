@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.laws.mixed_precision import casts, formats, masters
 from tests.laws.mixed_precision.scaling import published_scales
-from tests.probes.mixed_precision import casting as probe
+from tests.probes import mixed_precision as probe
 
 RULES = st.fixed_dictionaries(
     {
