@@ -118,6 +118,12 @@ def test_other_work_is_refused(observe):
     figures.judge_other_work(observe, OTHER_LADDER, pairs, **OTHER)
 
 
+@pytest.mark.law("scaling.refuses_other_work")
+def test_each_field_is_compared(observe):
+    """Bases that differ in one field each."""
+    figures.judge_each_field(observe, OTHER_LADDER, "g", kind="bases that differ in one field each")
+
+
 # --- report ----------------------------------------------------------------------------------------------------------
 @pytest.mark.law("report.possible_logs_pass")
 @pytest.mark.parametrize("tamper", [tampered.at_every_edge, tampered.knows_nothing])

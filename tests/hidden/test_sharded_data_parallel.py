@@ -56,6 +56,13 @@ def test_sharded_steps_equal_one_process(observe):
 
 
 @pytest.mark.law("zero1.step_equals_one_process")
+def test_gradients_may_be_set_to_zero(observe):
+    """What was reduced is forgotten, and zeros are left in place of None."""
+    case = {"bucket_bytes": 200, "kind": "zero_grad(set_to_none=False)"}
+    values.judge_zeros(run_train(observe, 2, "zero1", [{}, {"forgets": "to zeros"}], **SGD, **case))
+
+
+@pytest.mark.law("zero1.step_equals_one_process")
 def test_results_that_land_late_are_waited_for(observe):
     """Results land when they are waited for."""
     values.judge_training(large(observe, "zero1", 2, SGD, late=True, kind="results that land as late as they may"))

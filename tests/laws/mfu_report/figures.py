@@ -168,9 +168,26 @@ def faster_than_alone(entries: list[Entry], machine: Machine) -> logs.Log:
     return faster, machine
 
 
-def judge_other_work(observe: Any, ladder: Sequence[logs.Step], pairs: Sequence[tuple[str, str]], **case: Any) -> None:
+def judge_each_field(observe: Any, ladder: Sequence[logs.Step], run: str, **case: Any) -> None:
+    """Bases of one rank that differ from `run` in one field each."""
+
+    def with_others(entries: list[Entry], machine: Machine) -> logs.Log:
+        base = next(entry for entry in entries if entry.name == next(each for each in entries if each.name == run).base)
+        fields: dict[str, Any] = {
+            "precision": "fp32", "compiled": not base.compiled, "sequence": base.sequence + 1, "micro_batch": base.micro_batch + 1,
+            "num_micro_batches": base.num_micro_batches + 1, "recompute": "full", "model": replace(base.model, bias=not base.model.bias),
+        }  # fmt: skip
+        return [*entries, *(replace(base, name=name, **{name: value}) for name, value in fields.items())], machine
+
+    names = [entry.name for entry in with_others(*logs.climbed(np.random.default_rng(0), ladder))[0]]
+    judge_other_work(observe, ladder, [(run, other) for other in names[len(ladder) :]], with_others, **case)
+
+
+def judge_other_work(
+    observe: Any, ladder: Sequence[logs.Step], pairs: Sequence[tuple[str, str]], tamper: Change | None = None, **case: Any
+) -> None:
     """Bases that are none."""
-    drawn = logs.drawn(ladder)
+    drawn = logs.drawn(ladder, tamper)
     place = {run["name"]: number for number, run in enumerate(drawn["runs"])}
     arguments = [[place[run], place[alone]] for run, alone in pairs]
     seen = observe("refusals", transport="none", function="scaling_efficiency", arguments=arguments, **drawn, **case)

@@ -148,11 +148,15 @@ def link(entries: list[Entry], machine: Machine) -> Log:
 
 
 def link_of_other(entries: list[Entry], machine: Machine) -> Log:
-    """A step that is shorter than the all-reduce in it, which nobody measured; one step that is, and a median that is not."""
+    """A step that is shorter than the all-reduce in it, which nobody measured; one step that is, and a median that is not.
+
+    And an all-reduce that was measured and took no time, beside sharding.
+    """
     log = Changes(entries, machine)
     floor_s = log["g"].all_reduce_bytes / machine.link_bytes_per_s
     log.change("g", all_reduce_s=None, step_s=(floor_s * (1 - SOME),) * 3)
     log.change("i", all_reduce_s=None, step_s=(floor_s / 2, floor_s * 1.5, floor_s * 2))
+    log.change("h", all_reduce_bytes=log["g"].all_reduce_bytes, all_reduce_s=0.0, step_s=(2 * floor_s,) * 5)
     return log.done()
 
 
@@ -168,7 +172,10 @@ def one_change(entries: list[Entry], machine: Machine) -> Log:
 
 
 def one_change_of_other(entries: list[Entry], machine: Machine) -> Log:
-    """A base that isn't there; a vocabulary beside the kernel; a sequence; ranks and batch at once; one field of the model."""
+    """A base that isn't there; a vocabulary beside the kernel; a sequence; ranks and batch at once; one field of the model.
+
+    A base that is badly timed is one all the same.
+    """
     log = Changes(entries, machine)
     log.change("b", base="nobody")
     log.change("c", compiled=False, sequence=log["c"].sequence - 1)
@@ -176,6 +183,7 @@ def one_change_of_other(entries: list[Entry], machine: Machine) -> Log:
     log.change("g", model=log["e"].model, micro_batch=log["g"].micro_batch + 1)
     log.change("i", model=log["e"].model)
     log.change("h", model=replace(log["e"].model, tied=False))
+    log.change("d", step_s=(-1.0,) * 5)
     return log.done()
 
 
@@ -196,7 +204,8 @@ def speed_up(entries: list[Entry], machine: Machine) -> Log:
 def speed_up_of_other(entries: list[Entry], machine: Machine) -> Log:
     """A peak hardly higher, so that the width of a number is what counts; three times the batch; fewer pieces at once.
 
-    And a third of the batch, which costs nothing; twice the ranks, where the base has three.
+    And a third of the batch, which costs nothing; twice the ranks, where the base has three; as many by another library; one rank; a
+    precision back.
     """
     peaks = machine.peaks | {"fp16": 1.2 * machine.peaks["fp32"]}
     log = Changes(entries, replace(machine, peaks=peaks))
@@ -204,6 +213,9 @@ def speed_up_of_other(entries: list[Entry], machine: Machine) -> Log:
         replace(log["b"], name="smaller", base="b", micro_batch=log["b"].micro_batch // 3),
         replace(log["g"], name="within", base="g", world_size=2 * log["g"].world_size),
         replace(log["g"], name="beyond", base="g", world_size=2 * log["g"].world_size),
+        replace(log["g"], name="swapped", base="g", data_parallel="ddp"),
+        replace(log["g"], name="fewer", base="g", data_parallel="none", world_size=1),
+        replace(log["e"], name="wider", base="e", precision="fp32"),
     ]
     log.gain("b", 3 * (NOISE - SOME))
     log.gain("d", 2 * (NOISE - SOME))
@@ -213,6 +225,9 @@ def speed_up_of_other(entries: list[Entry], machine: Machine) -> Log:
     log.gain("smaller", NOISE - SOME)
     log.gain("within", 2 * (NOISE - SOME))
     log.gain("beyond", 2 * (NOISE + SOME))
+    log.gain("swapped", NOISE + SOME)
+    log.gain("fewer", (NOISE + SOME) / 3)
+    log.gain("wider", (NOISE + SOME) / 1.2)
     return log.done()
 
 
@@ -226,9 +241,10 @@ def speed_up_by_halves(entries: list[Entry], machine: Machine) -> Log:
 
 
 def bases_are_gone(entries: list[Entry], machine: Machine) -> Log:
-    """Bases that aren't in the log, an unmeasured all-reduce, hardware that knows neither link nor fp16."""
+    """Bases that aren't in the log, an all-reduce unmeasured, another that took no time, hardware that knows neither link nor fp16."""
     log = Changes(entries, replace(machine, link_bytes_per_s=0.0, peaks={"fp32": machine.peaks["fp32"]}))
     log.change("b", base="nobody")
     log.change("h", base="nobody")
     log.change("g", all_reduce_s=None)
+    log.change("i", all_reduce_s=0.0)
     return log.done()

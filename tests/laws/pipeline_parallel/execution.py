@@ -262,6 +262,20 @@ def judge_memory(seen: Any) -> None:
             left = f"On rank {rank}, {facts['left_graphs']} graphs are left after run."
             held = "A graph lives as long as one of its outputs does: loss or output is still held."
             raise broken(left, "Expected: none.", held, "Detach what you keep.")  # fmt: skip
+        _require_end(seen, rank)
+
+
+def _require_end(seen: Any, rank: int) -> None:
+    """The last send was waited for; those before it have ended by then, as what they carried has been answered or overtaken."""
+    sends = [event for event in seen.wire.calls(rank) if event.op == "send"]
+    waited = {event.call for event in seen.events(rank=rank, kind="wait")}
+    if sends and sends[-1].call not in waited:
+        raise broken(
+            f"Rank {rank} returns from run without a wait for its last send ({sends[-1].at}).",
+            "Expected: nothing is under way when run returns.",
+            "The send is started and left: its tensor may be gone before it is sent.",
+            "Keep every work that isend and batch_isend_irecv give you, with its tensor, and call wait() at the end of run.",
+        )
 
 
 HEAVY_ELEMENTS = 2**20  # 4 MiB of float32 for each micro-batch and stage

@@ -131,6 +131,20 @@ def judge_filled_in(seen: Any, keys: list[str]) -> None:
             )
 
 
+def judge_zeros(seen: Any) -> None:
+    """zero_grad(set_to_none=False) has left zeros, and the step after it is right."""
+    judge_training(seen)
+    for rank in members_of(seen):
+        lacking = [name for name in values_of(seen, rank) if name not in seen.facts(rank)["zeros"]]
+        if lacking:
+            raise broken(
+                f"rank {rank}: after zero_grad(set_to_none=False) the gradient of {', '.join(lacking)} is None, or isn't zero.",
+                "Expected: zeros in each parameter.grad, as of every torch.optim.Optimizer.",
+                "The argument set_to_none is not passed on.",
+                "Whatever torch's zero_grad does, yours does too; beside that it forgets the reduced shards.",
+            )
+
+
 def judge_equal_replicas(seen: Any) -> None:
     """All members have the same bits after every step."""
     members = members_of(seen)
@@ -280,5 +294,3 @@ def judge_masters(seen: Any, lr: float) -> None:
             what = f"{name} as its layer sees it on rank {rank}, in {case['compute_dtype']}"
             bound = allowed + np.abs(expected_seen) * half * 1.01
             assert_close(wide(seen.rank(rank)[f"seen/{name}"]), expected_seen, allowed=bound, what=what, hints=hints)
-
-

@@ -129,7 +129,10 @@ class Trainer:
             self.backward(number, 0, step)
             self.backward(number, 0, step)
             self.optimizer.reduce_gradients()
-            self.optimizer.zero_grad()
+            to_zeros = step["forgets"] == "to zeros"
+            self.optimizer.zero_grad(set_to_none=not to_zeros)
+            if to_zeros:
+                self.at.report(zeros=[name for name, p in self.module.named_parameters() if p.grad is not None and not p.grad.any()])
         if step.get("closure"):
             calls: list[bool] = []
 

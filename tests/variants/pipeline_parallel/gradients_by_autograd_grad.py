@@ -7,7 +7,7 @@
         for kind, stage, micro_batch in mine:
             is_last = stage + 1 == self.num_stages
             if kind == BACKWARD:
-                seed = torch.tensor(1 / num_micro_batches, device=self.boundary.device) if is_last else None
+                seed = torch.tensor(1 / num_micro_batches, dtype=self.boundary.dtype, device=self.boundary.device) if is_last else None
                 self._backward(stage, micro_batch, seed if is_last else self._receive(BACKWARD, stage, micro_batch))
                 continue
             x = self._receive(FORWARD, stage, micro_batch) if stage else inputs[micro_batch]
