@@ -6,7 +6,7 @@ import pytest
 
 from tests.laws.mixed_precision import casts, formats, masters, scaling, steps
 
-eight_bits = pytest.mark.parametrize("dtype", ["float8_e5m2", "float8_e4m3"])
+eight_bits = pytest.mark.parametrize("dtype", ["float8_e5m2", "float8_e4m3", "float8_e3m4"])
 both = pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 
 

@@ -20,6 +20,23 @@ def rounded(at: Any, *, exponent_bits: int, mantissa_bits: int) -> dict[str, Ten
     return {"y": y.clone(), "x": at.inputs["x"]}
 
 
+def rounded_forms(at: Any) -> None:
+    """Tensors of unusual forms, rounded to the format that they have already: what isn't the same numbers in new memory, and how."""
+    x = at.inputs["x"]
+    forms = {"a single number": x[0], "no numbers": x[:0], "a transposed matrix": x[:12].view(3, 4).T, "float32 numbers": x.float(), "x": x}
+    wrong = {}
+    for name, form in forms.items():
+        exponent_bits, mantissa_bits = (8, 23) if form.dtype == torch.float32 else (11, 52)
+        y = at.submission.round_to(form, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
+        if y.shape != form.shape or y.dtype != form.dtype:
+            wrong[name] = f"comes back as {tuple(y.shape)} in {y.dtype}"
+        elif not torch.equal(y, form):
+            wrong[name] = "is changed, though the format has all its numbers"
+        elif y.numel() and y.untyped_storage().data_ptr() == form.untyped_storage().data_ptr():
+            wrong[name] = "comes back in x's own memory"
+    at.report(wrong=wrong)
+
+
 # --- casting ---------------------------------------------------------------------------------------------------------
 OPERATIONS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
     # narrow: a and b are 4 x 4, v has 4 numbers
@@ -36,6 +53,7 @@ OPERATIONS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
     "conv1d": lambda a, b, v: F.conv1d(a[None], b[:, :, None]),
     "conv2d": lambda a, b, v: F.conv2d(a[None, None], b[None, None, :2, :2]),
     "conv3d": lambda a, b, v: F.conv3d(a[None, None, None], b[None, None, None, :2, :2]),
+    "product_of_no_rows": lambda a, b, v: a[:0] @ b,
     "scaled_dot_product_attention": lambda a, b, v: F.scaled_dot_product_attention(a[None, None], b[None, None], value=b[None, None]),
     # wide
     "softmax": lambda a, b, v: F.softmax(a, dim=-1),
@@ -43,12 +61,14 @@ OPERATIONS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
     "log_softmax": lambda a, b, v: F.log_softmax(a, dim=-1),
     "logsumexp": lambda a, b, v: torch.logsumexp(a, 0),
     "exp": lambda a, b, v: a.exp(),
+    "exp_of_a_number": lambda a, b, v: v[0].exp(),
     "log": lambda a, b, v: torch.log(a.abs()),
     "pow": lambda a, b, v: a.pow(3),
     "power_sign": lambda a, b, v: a**2,
     "power_of_a_number": lambda a, b, v: 2.0**a,
     "rsqrt": lambda a, b, v: a.abs().rsqrt(),
     "sum": lambda a, b, v: a.sum(),
+    "sum_of_nothing": lambda a, b, v: a[:0].sum(),
     "mean": lambda a, b, v: a.mean(),
     "prod": lambda a, b, v: v.prod(),
     "cumsum": lambda a, b, v: a.cumsum(0),
@@ -318,6 +338,8 @@ def resumed(at: Any, *, dtype: str, optimizer: str, num_steps: int, save_at: int
 
     def go(wrapper: Any, weights: list[nn.Parameter], start: int, stop: int) -> None:
         for step in range(start, stop):
+            if step == 1:  # a schedule's doing, which only the state dict knows of afterwards
+                wrapper.param_groups[0]["lr"] = 0.02
             for index, weight in enumerate(weights):
                 weight.grad = at.inputs["g"][step, index].to(weight.dtype)
             wrapper.step()
@@ -375,9 +397,10 @@ class Stepper:
 
     def step(self) -> None:
         self.num_steps += 1
-        self.gradients = [group["params"][0].grad.detach().clone() for group in self.param_groups]
-        for group in self.param_groups:
-            group["params"][0].data.sub_(group["params"][0].grad)
+        learning = [group["params"][0] for group in self.param_groups if group["params"][0].grad is not None]
+        self.gradients = [tensor.grad.detach().clone() for tensor in learning]
+        for tensor in learning:
+            tensor.data.sub_(tensor.grad)
 
 
 def scaled(at: Any, *, scale: float) -> dict[str, Tensor]:
@@ -394,13 +417,16 @@ def unscaled(at: Any, *, scale: float, how: str) -> dict[str, Tensor]:
     "twice" is what a second unscale_ does, and "after" what one after step does.
     """
     x, y = (nn.Parameter(at.inputs[name]) for name in ("x", "y"))
-    scaler, optimizer = at.submission.DynamicLossScaler(init_scale=scale), Stepper(x, y)
+    idle = nn.Parameter(torch.zeros(3))  # which the loss doesn't depend on
+    scaler, optimizer = at.submission.DynamicLossScaler(init_scale=scale), Stepper(x, idle, y)
     seen = []
     for _ in range(2):
         x.grad = y.grad = None
         scaler.scale((x * at.inputs["g"]).sum() + (y * at.inputs["g"]).sum()).backward()
         if how in ("unscale", "twice"):
+            before = x.grad
             scaler.unscale_(optimizer)
+            at.report(in_place=x.grad is before)
         if how == "twice":
             at.report(second=raised_by(scaler.unscale_, optimizer))
         scaler.step(optimizer)
@@ -408,7 +434,7 @@ def unscaled(at: Any, *, scale: float, how: str) -> dict[str, Tensor]:
             at.report(second=raised_by(scaler.unscale_, optimizer))
         scaler.update()
         seen.append(torch.stack(optimizer.gradients).double())
-    at.report(num_steps=optimizer.num_steps)
+    at.report(num_steps=optimizer.num_steps, scale_is=type(scaler.get_scale()).__name__)
     return {"gradients": torch.stack(seen)}
 
 
@@ -524,11 +550,14 @@ class GradientsSeen(torch.optim.SGD):
         super().step()
 
 
-def clipped(at: Any, *, max_norm: float, scale: float | None, masters: bool) -> dict[str, Tensor]:
-    """One step of a linear model in float32 or with bf16 masters: the gradient that the optimizer was given, the report."""
+def clipped(at: Any, *, max_norm: float | None, scale: float | None, masters: bool) -> dict[str, Tensor]:
+    """One step of a linear model in float32 or with bf16 masters: the gradient that the optimizer was given, the report.
+
+    max_norm: None leaves it out.
+    """
     dtype = torch.bfloat16 if masters else torch.float32
-    # Two groups: the norm is that of all parameters.
-    upper, lower = (nn.Parameter(part.contiguous()) for part in at.inputs["w"].to(dtype).split([3, 2]))
+    # Two groups, one of a vector: the norm is that of all parameters.
+    upper, lower = (nn.Parameter(part) for part in (at.inputs["w"][:3].to(dtype), at.inputs["w"][3:].to(dtype).flatten()))
     groups = [{"params": [upper]}, {"params": [lower]}]
     made: list[GradientsSeen] = []
 
@@ -540,12 +569,15 @@ def clipped(at: Any, *, max_norm: float, scale: float | None, masters: bool) -> 
     scaler = None if scale is None else at.submission.DynamicLossScaler(init_scale=scale)
 
     def predict(x: Tensor) -> Tensor:
-        return x @ torch.cat([upper, lower]).float()
+        return x @ torch.cat([upper, lower.view(2, 3)]).float()
 
-    report = at.submission.train_step(predict, optimizer, at.inputs["x"], at.inputs["y"], squared, scaler=scaler, max_norm=max_norm)
+    clipping = {} if max_norm is None else {"max_norm": max_norm}
+    report = at.submission.train_step(predict, optimizer, at.inputs["x"], at.inputs["y"], squared, scaler=scaler, **clipping)
     at.report(stepped=bool(report.stepped), gradient_left=any(weight.grad is not None for weight in (upper, lower)))
+    at.report(figures_are=[type(figure).__name__ for figure in (report.loss, report.gradient_norm)])
     figures = torch.tensor([report.loss, report.gradient_norm], dtype=torch.float64)
-    return {"given": torch.cat(made[0].given), "figures": figures, "w": torch.cat([upper, lower]).detach().double()}
+    whole = [torch.cat([each.flatten() for each in parts]).view(5, 3) for parts in (made[0].given, (upper, lower))]
+    return {"given": whole[0], "figures": figures, "w": whole[1].detach().double()}
 
 
 def step_gradients(at: Any, *, policy: str, scale: float | None) -> dict[str, Tensor]:
@@ -556,12 +588,18 @@ def step_gradients(at: Any, *, policy: str, scale: float | None) -> dict[str, Te
     model.head.register_forward_hook(lambda _module, _inputs, logits: made.append(str(logits.dtype).removeprefix("torch.")))
     optimizer = GradientsSeen(model.parameters(), lr=0.1)
     scaler = None if scale is None else at.submission.DynamicLossScaler(init_scale=scale)
-    at.submission.train_step(model, optimizer, tokens, targets, cross_entropy, policy=at.submission.CastPolicy(dtype), scaler=scaler)
+    products: list[str] = []
+
+    def watched(logits: Tensor, targets: Tensor) -> Tensor:
+        products.append(str((at.inputs["one"] @ at.inputs["one"]).dtype).removeprefix("torch."))
+        return cross_entropy(logits, targets)
+
+    at.submission.train_step(model, optimizer, tokens, targets, watched, policy=at.submission.CastPolicy(dtype), scaler=scaler)
     answer = {"ours": torch.cat([each.flatten() for each in optimizer.given])}
     autocast = torch.autocast(at.device.type, dtype=dtype)
     for name, kind, surroundings in (("plain", torch.float32, autocast), ("exact", torch.float64, nullcontext())):
         answer[name] = plain_gradients(small_gpt(at, torch.float32).to(kind), tokens, targets, surroundings, scale or 1.0)
-    at.report(sizes=[p.numel() for p in model.parameters()], logits=made)
+    at.report(sizes=[p.numel() for p in model.parameters()], logits=made, products=products)
     return answer
 
 
@@ -596,6 +634,14 @@ def curves(at: Any, *, way: str, num_steps: int, learning_rate: float) -> dict[s
         report = make.train_step(model, optimizer, tokens, targets, cross_entropy, policy=policy, scaler=scaler)
         losses["ours"].append(float(report.loss))
     return {name: torch.tensor(each, dtype=torch.float64) for name, each in losses.items()}
+
+
+def step_that_diverges(at: Any) -> None:
+    """A step of a linear model whose loss is infinite, without a scaler: the report, and whether the weights are finite after it."""
+    weight = nn.Parameter(at.inputs["w"])
+    optimizer = torch.optim.SGD([weight], lr=0.01)
+    report = at.submission.train_step(lambda x: x @ weight * float("inf"), optimizer, at.inputs["x"], at.inputs["y"], squared)
+    at.report(stepped=bool(report.stepped), is_finite=bool(weight.isfinite().all()))
 
 
 def overflowing_step(at: Any) -> dict[str, Tensor]:

@@ -31,6 +31,12 @@ def test_large_numbers_overflow_to_infinity(observe):
     formats.judge_rounded(observe, "float16", "huge")
 
 
+@pytest.mark.law("formats.rounds_to_nearest_even")
+def test_tensors_of_any_form_are_rounded(observe):
+    """A single number, no numbers, a transposed matrix, and formats that have all of x's numbers."""
+    formats.judge_forms(observe)
+
+
 # --- casting ---------------------------------------------------------------------------------------------------------
 @pytest.mark.law("casting.products_run_narrow")
 @pytest.mark.parametrize(("given", "policy"), [("float32", "float16"), ("float32", "bfloat16"), ("bfloat16", "float16")])
@@ -169,7 +175,7 @@ def test_small_fp16_gradients_survive(observe):
 # --- step ------------------------------------------------------------------------------------------------------------
 @pytest.mark.law("step.clips_unscaled_gradients")
 @pytest.mark.parametrize(("scale", "over"), [(None, "fp32"), (1024.0, "fp32"), (None, "masters")])
-@pytest.mark.parametrize("max_norm", [0.5, 1e4], ids=["clips", "does_not"])
+@pytest.mark.parametrize("max_norm", [0.5, 1e4, None], ids=["clips", "does_not", "no_limit"])
 def test_unscaled_gradients_are_clipped(observe, scale, over, max_norm):
     """With and without a scaler, over fp32 weights and over masters, where the norm is too large and where it isn't."""
     steps.judge_clipped(observe, max_norm=max_norm, scale=scale, masters=over == "masters")
@@ -199,3 +205,9 @@ def test_a_step_works_without_bf16(observe):
 def test_a_skipped_step_changes_nothing(observe):
     """The second of three steps overflows."""
     steps.judge_overflowing_step(observe)
+
+
+@pytest.mark.law("step.a_skipped_step_changes_nothing")
+def test_nothing_is_skipped_without_a_scaler(observe):
+    """An infinite loss."""
+    steps.judge_diverged(observe)

@@ -13,7 +13,13 @@ from grader.records import Message
 
 Array = np.ndarray[Any, Any]
 
-FORMATS = {"float16": (5, 10), "bfloat16": (8, 7), "float8_e5m2": (5, 2), "float8_e4m3": (4, 3)}  # exponent and mantissa bits
+FORMATS = {
+    "float16": (5, 10),
+    "bfloat16": (8, 7),
+    "float8_e5m2": (5, 2),
+    "float8_e4m3": (4, 3),
+    "float8_e3m4": (3, 4),
+}  # exponent and mantissa bits
 NUM_RANDOM = 400
 
 
@@ -105,6 +111,18 @@ def judge_rounded(observe: Any, name: str, numbers: str, *, dtype: str = "float6
             f"Expected: {float(right[at])!r}.",
             how_it_errs(float(given[at]), float(got[at]), float(right[at])),
             "Which spacing have the format's numbers there, and which of the two neighbours is nearer, or even?",
+        )
+
+
+def judge_forms(observe: Any, **case: Any) -> None:
+    """A single number, none, a view: rounded to the format that they have, they are the same numbers in new memory."""
+    seen = observe("rounded_forms", transport="none", inputs=lambda rng: {"x": rng.standard_normal(20)}, **case)
+    for name, told in seen.facts(0)["wrong"].items():
+        raise broken(
+            f"round_to of {name} {told}.",
+            "Expected: the same numbers, as a new tensor of x's shape and dtype.",
+            "A tensor of another form is not rounded as others are.",
+            "Nothing depends on the shape; and what is returned is always new, also where there is nothing to round.",
         )
 
 

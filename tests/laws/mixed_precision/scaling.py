@@ -136,6 +136,16 @@ def judge_unscaled(observe: Any, *, scale: float, how: str, **case: Any) -> None
     hints = Hints(factors={"the scale": scale}, suggestion="Remember within a step that it was done, and forget it in update.")
     what = f"the gradients that the optimizer steps with, where {told}"
     assert_close(seen.rank(0)["gradients"], g, allowed=1e-6 * (1 + np.abs(g)), what=what, hints=hints)
+    if not seen.facts(0).get("in_place", True) or seen.facts(0)["scale_is"] != "float":
+        is_new = not seen.facts(0).get("in_place", True)
+        raise broken(
+            "After unscale_ the parameter has another tensor as its gradient."
+            if is_new
+            else f"get_scale() gives a {seen.facts(0)['scale_is']}.",
+            "Expected: the same tensor, divided in place." if is_new else "Expected: a Python float.",
+            "The gradient is replaced." if is_new else "The scale is no Python float.",
+            "Whoever holds the gradient, a bucket or a view of it, wouldn't see what happened." if is_new else "float(...) makes it one.",
+        )
     second = seen.facts(0).get("second", "RuntimeError")
     if second != "RuntimeError":
         told = "is done as if it were the first" if second == "nothing" else f"raises {second}"

@@ -15,7 +15,7 @@ NUM_WEIGHTS = 31 * 32 + 12 * 32 + 2 * ((32 * 64 + 64) + (32 * 32 + 32) + (32 * 4
 
 
 # --- the step --------------------------------------------------------------------------------------------------------
-def judge_clipped(observe: Any, *, max_norm: float, scale: float | None, masters: bool, **case: Any) -> None:
+def judge_clipped(observe: Any, *, max_norm: float | None, scale: float | None, masters: bool, **case: Any) -> None:
     """A linear model's gradient is clipped in its true size, the report has loss and norm before clipping, the weights step by it."""
     shapes = {"x": (6, 5), "w": (5, 3), "y": (6, 3)}
     returns = {"given": ("float64", (5, 3)), "figures": ("float64", (2,)), "w": ("float64", (5, 3))}
@@ -35,19 +35,27 @@ def judge_clipped(observe: Any, *, max_norm: float, scale: float | None, masters
     gradient = 2 * x.T @ error
     norm = np.sqrt((gradient**2).sum())
     u = unit_roundoff("bfloat16") if masters else 1e-5  # the gradient of a bf16 weight is rounded once
-    right = gradient * min(1.0, max_norm / (norm + 1e-6))  # torch.nn.utils.clip_grad_norm_'s own 1e-6
-    hints = Hints(factors={"the scale": scale or 1.0, "max_norm": max_norm}, suggestion="Unscale, then clip, then step.")
+    limit = np.inf if max_norm is None else max_norm
+    right = gradient * min(1.0, limit / (norm + 1e-6))  # torch.nn.utils.clip_grad_norm_'s own 1e-6
+    hints = Hints(factors={"the scale": scale or 1.0, "max_norm": max_norm or 1.0}, suggestion="Unscale, then clip, then step.")
     assert_close(
         seen.rank(0)["given"],
         right,
         allowed=2 * u * (np.abs(right) + np.abs(right).max()),
-        what=f"the gradient that is stepped with, clipped to a norm of {max_norm:g} where it is larger",
+        what=f"the gradient that is stepped with, clipped to a norm of {limit:g} where it is larger",
         hints=hints,
     )
     figures = np.asarray([(error**2).sum(), norm])
     assert_close(seen.rank(0)["figures"], figures, allowed=2 * u * figures, what="loss and gradient_norm of the report", hints=hints)
     stepped = as_format(w - 0.1 * right, "bfloat16") if masters else w - 0.1 * right
     assert_close(seen.rank(0)["w"], stepped, allowed=4 * u * (1 + np.abs(stepped)), what="the weights after the step", hints=hints)
+    if set(seen.facts(0)["figures_are"]) != {"float"}:
+        raise broken(
+            f"loss and gradient_norm of the report are {' and '.join(seen.facts(0)['figures_are'])}.",
+            "Expected: float and float.",
+            "The report holds no plain numbers.",
+            "A loss that is kept as a tensor keeps its graph, and with it the step's activations.",
+        )
     if seen.facts(0)["gradient_left"] or not seen.facts(0)["stepped"]:
         raise broken(
             "The weights still have a gradient." if seen.facts(0)["gradient_left"] else "The report says that it did not step.",
@@ -60,7 +68,11 @@ def judge_clipped(observe: Any, *, max_norm: float, scale: float | None, masters
 def judge_step_gradients(observe: Any, *, policy: str, scale: float | None, **case: Any) -> None:
     """Tensor by tensor no further from float64 than twice a plain implementation in the same dtypes."""
     returns = dict.fromkeys(("ours", "plain", "exact"), ("float64", (NUM_WEIGHTS,)))
-    inputs = lambda rng: {name: rng.integers(0, VOCABULARY, (ROWS, TOKENS)) for name in ("tokens", "targets")}  # noqa: E731
+
+    def inputs(rng: np.random.Generator) -> dict[str, Array]:
+        drawn = {name: rng.integers(0, VOCABULARY, (ROWS, TOKENS)) for name in ("tokens", "targets")}
+        return drawn | {"one": np.ones((1, 1), np.float32)}
+
     seen = observe("step_gradients", transport="none", inputs=inputs, returns=returns, policy=policy, scale=scale, **case)
     ours, plain, exact = (seen.rank(0)[name] for name in ("ours", "plain", "exact"))
     if seen.facts(0)["logits"] != [policy]:
@@ -69,6 +81,13 @@ def judge_step_gradients(observe: Any, *, policy: str, scale: float | None, **ca
             f"Expected: {policy}, once.",
             "The forward does not run under the policy, or not once.",
             "Enter the policy around model and loss; exact gradients in float32 are not what was asked for.",
+        )
+    if seen.facts(0)["products"] != [policy]:
+        raise broken(
+            f"A product inside of `loss`, in a step with CastPolicy({policy}), gives {', '.join(seen.facts(0)['products']) or 'nothing'}.",
+            f"Expected: {policy}, once.",
+            "The loss is not computed under the policy, or not once.",
+            "loss(model(inputs), targets) runs under the policy as a whole: outside of it a loss of 16-bit logits is 16-bit too.",
         )
     u, start = unit_roundoff(policy), 0
     for index, size in enumerate(seen.facts(0)["sizes"]):
@@ -96,6 +115,21 @@ def judge_curve(observe: Any, *, way: str, num_steps: int, **case: Any) -> None:
     allowed = SHARE_OF_THE_FALL * float(plain.max() - plain.min())
     hints = Hints(suggestion="Compare the gradients of the first step with those in float32; then look at what the weights lose.")
     assert_close(ours, plain, allowed=allowed, what=f"the losses with {way}, against float32", hints=hints)
+
+
+def judge_diverged(observe: Any, **case: Any) -> None:
+    """Without a scaler nothing is skipped: the step is taken, and reported."""
+    shapes = {"x": (6, 5), "w": (5, 3), "y": (6, 3)}
+    inputs = lambda rng: {n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()}  # noqa: E731
+    facts = observe("step_that_diverges", transport="none", inputs=inputs, **case).facts(0)
+    if not facts["stepped"] or facts["is_finite"]:
+        raise broken(
+            f"A step without a scaler whose loss is infinite: the report says {'stepped' if facts['stepped'] else 'not stepped'}, "
+            f"the weights are {'finite' if facts['is_finite'] else 'not finite'}.",
+            "Expected: a step like any other.",
+            "A step is skipped though there is no scaler.",
+            "Only the scaler skips, and lowers its scale; without one a run that has diverged would go unnoticed.",
+        )
 
 
 def judge_overflowing_step(observe: Any, **case: Any) -> None:

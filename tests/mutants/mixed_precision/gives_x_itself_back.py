@@ -1,0 +1,18 @@
+"""Gives x itself back where the format has all its numbers.
+
+law: mixed_precision.formats.rounds_to_nearest_even
+says: own memory
+"""
+# region solution round_to
+    if x.dtype == torch.float32 and exponent_bits == 8 and mantissa_bits == 23:
+        return x
+    exact = x.double()
+    smallest_exponent = 2 - 2 ** (exponent_bits - 1)
+    largest_exponent = 2 ** (exponent_bits - 1) - 1
+    exponent = (torch.frexp(exact).exponent - 1).clamp(min=smallest_exponent)
+    spacing = torch.ldexp(torch.ones_like(exact), exponent - mantissa_bits)
+    rounded = (exact / spacing).round() * spacing
+    largest = (2 - 2.0**-mantissa_bits) * 2.0**largest_exponent
+    overflown = torch.where(rounded.abs() > largest, torch.copysign(torch.full_like(exact, math.inf), exact), rounded)
+    return torch.where(exact.isfinite(), overflown, exact).to(x.dtype)
+# endregion
