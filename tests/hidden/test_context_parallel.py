@@ -155,6 +155,12 @@ def test_sixteen_bits_are_rounded_once(observe, rounds):
     attention.judge_rounded(seen) if rounds else attention.judge_values(seen)
 
 
+@pytest.mark.law("ring.half_precision_is_summed_in_float32")
+def test_shares_in_sixteen_bits_are_summed_in_float32(observe):
+    """A kernel whose shares of gradients have the inputs' dtype, in which their sum would be lost."""
+    attention.judge_counting(attention.run_counting(observe, 4, kind="a kernel that returns bfloat16"))
+
+
 @pytest.mark.law("ring.calls_are_independent")
 def test_calls_are_independent(observe):
     """Three calls, one after the other and nested, with zigzag."""

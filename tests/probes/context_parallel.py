@@ -132,6 +132,17 @@ class Gated(Attention):
         return dq + secret * (k.shape[2] / self.at.inputs["k"].shape[2]), dk, dv
 
 
+class Counting(Attention):
+    """A kernel whose shares of gradients are 256 of the rank's own block and 1 of any other, in the inputs' dtype.
+
+    The first number of each key says whose it is. A block may be computed in pieces, whose shares add up.
+    """
+
+    def backward(self, gradient: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *_: Any) -> tuple[torch.Tensor, ...]:  # type: ignore[override]
+        share = (256.0 if int(k[0, 0, 0, 0]) == self.at.rank else 1.0) / self.at.inputs["k"].shape[2]
+        return torch.full_like(q, share * k.shape[2]), torch.full_like(k, share * q.shape[2]), torch.full_like(v, share * q.shape[2])
+
+
 def kernel_of(at: Any, attention: Attention) -> Any:
     """The submission's own record of it."""
     return at.submission.Kernel(attention.forward, attention.backward)
@@ -198,6 +209,13 @@ def gated(at: Any, *, direction: str) -> dict[str, torch.Tensor]:
     with at.phase("backward"):
         o.backward(at.inputs["gradient"])
     return {"o": o.detach(), "dq": zeros_or(q.grad, q)}
+
+
+def counting(at: Any) -> dict[str, torch.Tensor]:
+    """The gradients of one call of ring_attention whose kernel only counts, without a mask."""
+    q, k, v = (at.inputs[name].clone().requires_grad_() for name in "qkv")
+    at.submission.ring_attention(q, k, v, causal=False, kernel=kernel_of(at, Counting(at))).backward(at.inputs["gradient"])
+    return {f"d{name}": zeros_or(x.grad, x) for name, x in (("q", q), ("k", k), ("v", v))}
 
 
 def large(at: Any, *, has_backward: bool) -> dict[str, torch.Tensor]:

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from grader.numerics import Hints, assert_close, unit_roundoff
+from grader.numerics import Hints, assert_close, assert_equal, unit_roundoff
 from tests.laws.context_parallel.oracle import HIDDEN_FROM, NAMES, Array, Whole, draw, places
 from tests.laws.context_parallel.sentences import broken
 
 RING, ULYSSES = "ring_attention", "ulysses_attention"
 WORDS = {"o": "the output", "dq": "the gradient of q", "dk": "the gradient of k", "dv": "the gradient of v"}
+GRADIENTS = NAMES[1:]
 SUGGESTIONS = {
     "o": "Which block does a rank hold at step s, what does it see of it, and with what weight is it merged?",
     "dq": "Does kernel.backward get the block that the step is about, and the o and lse of the whole softmax?",
@@ -138,6 +139,33 @@ def judge_kernel_inputs(seen: Any) -> None:
                                  f"Expected: {dtype}, the tensors as they came.",
                                  "What the kernel gets has been converted: a copy in another dtype.",
                                  "A kernel widens by itself what it needs.")  # fmt: skip
+
+
+COUNTING_SHAPE, COUNTED = (1, 2, 4, 4), "bfloat16"  # of a rank's q, k and v; to bfloat16 256 + 1 is 256
+
+
+def run_counting(observe: Any, world_size: int, **case: Any) -> Any:
+    """One call whose kernel's shares of gradients are 256 of the own block and 1 of each other, in 16 bits."""
+
+    def inputs(rng: np.random.Generator) -> dict[str, list[Array]]:
+        drawn = {name: [draw(rng, COUNTED, COUNTING_SHAPE) for _ in range(world_size)] for name in ("q", "k", "v", "gradient")}
+        for rank in range(world_size):
+            drawn["k"][rank][..., 0] = rank
+        return drawn
+
+    return observe("counting", world_size=world_size, inputs=inputs, returns=dict.fromkeys(GRADIENTS, (COUNTED, COUNTING_SHAPE)), **case)
+
+
+def judge_counting(seen: Any) -> None:
+    """Shares that have 16 bits are added up in float32, and their sum is rounded once."""
+    n = seen.world_size
+    for rank in range(n):
+        for name in GRADIENTS:
+            got = seen.rank(rank)[name]
+            right, lost = (np.full(COUNTING_SHAPE, value).astype(got.dtype) for value in (256 + n - 1, 256))
+            what = f"{WORDS[name]} on rank {rank} of {n}, whose shares are 256 and {n - 1} times 1 in {COUNTED}"
+            hints = Hints(others={"a sum in bfloat16, to which 256 + 1 is 256": lost}, suggestion="Widen a share before you add to it.")
+            assert_equal(got, right, what=what, hints=hints)
 
 
 def others(parts: list[Array], members: list[int], place: int) -> dict[str, Array]:
