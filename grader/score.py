@@ -83,7 +83,7 @@ def _law_mark(law: Law, assignment: Assignment, cases: tuple[CaseVerdict, ...], 
     needed = _failed_need(law, assignment, own)
     if needed and verdict != "error":
         verdict = "not_judged"
-        message = Message(seen=f"Not judged: it builds on {needed}, which has failed.", suggestion=f"Mend {needed} first.")
+        message = Message(seen=f"Not judged: what this builds on, {needed}, has failed.", suggestion=f"Mend {needed} first.")
     earned = law.points if verdict == "passed" else 0
     judged_on = tuple(sorted({case.profile for case in cases if case.outcome != "not_judged"}))
     return LawMark(law.id, law.claim, verdict, law.evidence, earned, law.points, message, cases, judged_on)

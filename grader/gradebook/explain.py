@@ -18,6 +18,8 @@ def show(book: Book, finals: Finals, student: str, page: Page) -> None:
         page.spread(book.titles[assignment], f"{final.text or 'no mark'} of {final.entry.possible}", style="bold")
         for step in final.steps:
             page.spread(step.sentence, written(step.points) or "–", indent=2)
+        if final.entry.report is not None:
+            page.command(str(final.entry.report / "report.json"), lead="  law by law", indent=14)
         for change in (change for change in trail if change.assignment == assignment):
             became = f"{change.was or 'no mark'} → {change.now or 'no mark'}"
             page.paragraph(f"{change.at} {change.who}: {became} ({change.why})", lead="  · ", indent=4, style="dim")

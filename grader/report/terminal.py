@@ -244,7 +244,7 @@ def _legend(report: Report, page: Page) -> None:
 
 def where_time_went(spent: Spent) -> str:
     """Judge, ranks and waiting, in a sentence."""
-    ran = "nothing was run: every observation was stored"
+    ran = "nothing had to be run"
     if spent.num_runs:
         ran = f"{spent.num_ranks:,} ranks in {spent.num_runs:,} runs for {spent.ranks_cpu_s:.1f} s"
         ran += f"; waiting for torch: {spent.importing_s:.1f} s"

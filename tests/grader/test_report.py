@@ -163,7 +163,7 @@ def test_the_report_says_where_time_went() -> None:
     """Judge, ranks and waiting in one line; a replay ran nothing, and says so."""
     assert "computing: the judge for 35.0 s, 1,240 ranks in 620 runs for 80.2 s; waiting for torch: 2.5 s" in printed(FULL, 100)
     assert FULL.spent is not None
-    assert "nothing was run" in printed(replace(FULL, spent=Spent(judge_cpu_s=3.0)), 100)
+    assert "nothing had to be run" in printed(replace(FULL, spent=Spent(judge_cpu_s=3.0)), 100)
     assert [(law.id.rpartition(".")[2], seconds) for law, seconds in slowest(FULL)] == [("fails", 12.5), ("passes", 3.0)]
 
 

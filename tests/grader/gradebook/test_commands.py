@@ -55,8 +55,8 @@ def test_a_csv_keeps_zeros_apart_from_nothing(tmp_path: Path) -> None:
 
 
 def test_explain_tells_a_mark_step_by_step_with_its_trail(tmp_path: Path) -> None:
-    """Raw, late, final, then what the trail has."""
-    folder = write_class(tmp_path / "class", [ADA, OTHER])
+    """Raw, late, final, then where its laws are told and what the trail has."""
+    folder = write_class(tmp_path / "class", [replace(ADA, report="reports/ada"), OTHER])
     run("export", folder)
     deadline = "{assignment: collectives, deadline: 2026-10-04T12:00+02:00}"
     (folder / "terms.yaml").write_text(f"late: {{per_day: 10 points}}\nassignments: [{deadline}]")
@@ -67,6 +67,7 @@ def test_explain_tells_a_mark_step_by_step_with_its_trail(tmp_path: Path) -> Non
     assert "90 of 100 points as graded 90" in lines
     assert "handed in 2026-10-05 10:00 UTC, 1 day after 2026-10-04 10:00 UTC: −10 80" in lines
     assert any("90 → 80 (handed in" in line for line in lines)
+    assert f"law by law {folder}/reports/ada/report.json" in lines
     assert lines[-1] == "Together 120 of 200"
     assert len(changes_of(folder, "0042")) == 3
     assert "did you mean 0042?\n" in run("explain", folder, "042", status=2).output
