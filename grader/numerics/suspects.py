@@ -172,8 +172,8 @@ def _offset(seen: Comparison) -> Suspect | None:
 
 
 def _unnamed_ratio(seen: Comparison) -> Suspect | None:
-    if not _varies(seen):
-        return None
+    if not _varies(seen) or _is_nearly_right(seen):
+        return None  # what little more than rounding is allows for some factor near 1
     largest = np.argmax(np.where(seen.wrong, np.abs(seen.expected), -1.0))
     ratio = (seen.got.flat[largest] / seen.expected.flat[largest]).item()
     if np.all(np.abs(seen.got) <= seen.allowed, where=seen.wrong):
@@ -185,11 +185,15 @@ def _unnamed_ratio(seen: Comparison) -> Suspect | None:
 
 def _nearly(seen: Comparison) -> Suspect | None:
     """A little more than rounding may be."""
-    allowed = np.broadcast_to(seen.allowed, seen.wrong.shape)[seen.wrong]
-    if not np.all(allowed) or np.any(np.abs(seen.got - seen.expected)[seen.wrong] > NEARLY * allowed):
+    if not _is_nearly_right(seen):
         return None
     told = f"Nearly right: no error is more than {NEARLY} times what rounding may cost."
     return Suspect(told, "Is a sum, or what goes into it, held in a narrower dtype than it should be?", is_broad=True)
+
+
+def _is_nearly_right(seen: Comparison) -> bool:
+    allowed = np.broadcast_to(seen.allowed, seen.wrong.shape)[seen.wrong]
+    return bool(np.all(allowed) and np.all(np.abs(seen.got - seen.expected)[seen.wrong] <= NEARLY * allowed))
 
 
 def _varies(seen: Comparison) -> bool:

@@ -149,6 +149,7 @@ SUSPECTS: list[tuple[str, Array, dict[str, Any], str]] = [
     ("computed in float32", (E.astype(np.float32) / np.float32(3)).astype(float) * 3, {}, "right to float32's precision only"),
     ("kept in bfloat16", E.astype(ml_dtypes.bfloat16).astype(float), {}, "right to bfloat16's precision only"),
     ("nearly", E + np.random.default_rng(3).uniform(-3e-3, 3e-3, E.shape), {"allowed": 1e-3}, "Nearly right"),
+    ("nearly, by a factor too", E * 0.999, {"allowed": np.abs(E) * 3e-4}, "Nearly right"),
     ("never written", np.where(E > 1, 2.5e36, E), {}, "memory that was never written"),
 ]
 
@@ -184,6 +185,12 @@ def test_what_is_not_finite_is_told_by_the_mistake_that_makes_it_so() -> None:
     message = told(got, E, others=others, suggestion="Mask it.")
     assert "the same ones as in the sum without a mask." in message.diagnosis and message.suggestion == "Mask it."
     assert "the same ones" not in told(got, E, others={"the sum without a mask": elsewhere}).diagnosis
+
+
+def test_what_is_0_but_for_rounding_is_no_multiple_of_the_right_one() -> None:
+    """Any factor that is small enough would do; none is told."""
+    got = E * 1e-6 + np.random.default_rng(5).uniform(-1e-4, 1e-4, E.shape)
+    assert "times" not in told(got, E, allowed=1e-3).diagnosis
 
 
 def test_values_without_a_pattern_get_the_tests_own_suggestion() -> None:

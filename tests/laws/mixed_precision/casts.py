@@ -160,6 +160,13 @@ def judge_product_gradients(observe: Any, policy: str, *, evaluates_first: bool 
         evaluates_first=evaluates_first,
         **case,
     )
+    if seen.fault is not None and "does not require grad" in seen.fault.sentence:
+        raise broken(
+            seen.fault.sentence,
+            "Expected: a graph from the product back to both float32 factors.",
+            "A cast is outside of the graph" + (", and the same product was made under no_grad before." if evaluates_first else "."),
+            "A cast is an operation like any other: make it anew, with its graph, and keep none that was made under no_grad.",
+        )
     x, w, dy = (as_format(seen.inputs[name].astype(np.float64), policy) for name in ("x", "w", "dy"))
     u = unit_roundoff(policy)
     for name, left, right in (("dx", dy, w), ("dw", dy.T, x)):

@@ -13,6 +13,7 @@ from tests.laws.mixed_precision.formats import Array, as_format, broken
 NUM_PARAMETERS, SIZE = 3, 8
 RATE, DECAY, BETA_1, BETA_2, EPSILON = 0.01, 0.1, 0.9, 0.999, 1e-8  # of the probe's optimizers
 FLOAT32 = 2.0**-24
+LOST = "what stood there before: every step rounds its update away, as if masters were made from the rounded weights"
 
 
 def gradients(num_steps: int) -> dict[str, Any]:
@@ -79,7 +80,7 @@ def judge_small_updates(observe: Any, *, dtype: str, num_steps: int, **case: Any
     allowed = u * np.abs(right) * 2 + num_steps * FLOAT32 * 4  # the last rounding to 16 bits; one of float32 for each step
     advice = "Is the update made on the fp32 master, and is the master the one of the step before?"
     what = f"{dtype} weights after {num_steps} small updates, each {rate:.2g} times the gradient"
-    assert_close(seen.rank(0)["w"], right, allowed=allowed, what=what, hints=Hints(untouched=before, suggestion=advice))
+    assert_close(seen.rank(0)["w"], right, allowed=allowed, what=what, hints=Hints(others={LOST: before}, suggestion=advice))
 
 
 def run_steps(
@@ -210,7 +211,10 @@ def judge_resumed(observe: Any, *, dtype: str, optimizer: str, num_steps: int, s
         answer["loaded"],
         answer["checkpoint"],
         what="the parameters after load_state_dict",
-        hints=Hints(suggestion="They are the masters' rounded images."),
+        hints=Hints(
+            others={"0, as the parameters were before loading: their masters are not in the state dict": np.zeros_like(answer["loaded"])},
+            suggestion="They are the rounded images of the masters as they were saved: is the state dict a copy, or does it train on?",
+        ),
     )
     advice = (
         "Are the masters in the state dict, or made again from the rounded weights? Is it a copy, or does it change with further steps?"

@@ -206,7 +206,8 @@ def judge_tiny_gradients(observe: Any, scale: float, **case: Any) -> None:
 
     seen = observe("tiny_gradients", transport="none", inputs=draw, returns={"given": ("float64", (16,))}, scale=scale, **case)
     right = seen.inputs["g"].astype(np.float64)
-    hints = Hints(factors={"the scale": scale}, suggestion="First to float32, then divide: in fp16 the quotient is zero.")
+    others = {"0, as a quotient in fp16 is": np.zeros_like(right)}
+    hints = Hints(factors={"the scale": scale}, others=others, suggestion="First to float32, then divide.")
     allowed = 2 * unit_roundoff("float16") * np.abs(right)
     assert_close(
         seen.rank(0)["given"],

@@ -14,6 +14,9 @@ SHARE_OF_THE_FALL = 0.35  # over ten seeds 16 bits were off by at most 0.22 of i
 NUM_WEIGHTS = 31 * 32 + 12 * 32 + 2 * ((32 * 64 + 64) + (32 * 32 + 32) + (32 * 48 + 48) + (48 * 32 + 32) + 4 * 32) + 64  # the probe's GPT
 
 
+FEWER_BITS = "Does an operation run in fewer bits than the policy says, or are gradients rounded once more on their way?"
+
+
 # --- the step --------------------------------------------------------------------------------------------------------
 def judge_clipped(observe: Any, *, max_norm: float | None, scale: float | None, masters: bool, **case: Any) -> None:
     """A linear model's gradient is clipped in its true size, the report has loss and norm before clipping, the weights step by it."""
@@ -37,7 +40,9 @@ def judge_clipped(observe: Any, *, max_norm: float | None, scale: float | None, 
     u = unit_roundoff("bfloat16") if masters else 1e-5  # the gradient of a bf16 weight is rounded once
     limit = np.inf if max_norm is None else max_norm
     right = gradient * min(1.0, limit / (norm + 1e-6))  # torch.nn.utils.clip_grad_norm_'s own 1e-6
-    hints = Hints(factors={"the scale": scale or 1.0, "max_norm": max_norm or 1.0}, suggestion="Unscale, then clip, then step.")
+    others = {"clipped by the norm of gradients that are scaled still": gradient * min(1.0, limit / (norm * scale))} if scale else {}
+    factors = {"the scale": scale or 1.0, "max_norm": max_norm or 1.0}
+    hints = Hints(factors=factors, others=others, suggestion="Unscale, then clip, then step.")
     assert_close(
         seen.rank(0)["given"],
         right,
@@ -94,7 +99,7 @@ def judge_step_gradients(observe: Any, *, policy: str, scale: float | None, **ca
         part = slice(start, start + size)
         # A gradient comes through at least four products that round one after the other: two of its block, forward and backward.
         allowed = bound(policy, plain_error=np.abs(plain[part] - exact[part]), derived=4 * u * np.abs(exact[part]).max())
-        hints = Hints(factors={"the scale": scale or 1.0}, suggestion="Which operation runs in fewer bits than the policy says?")
+        hints = Hints(factors={"the scale": scale or 1.0}, suggestion=FEWER_BITS)
         assert_close(
             ours[part], exact[part], allowed=allowed, what=f"the gradient of parameter {index} of a GPT under {policy}", hints=hints
         )

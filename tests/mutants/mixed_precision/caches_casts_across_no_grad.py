@@ -1,7 +1,7 @@
 """Keeps each weight's cast for later calls, also one that was made under no_grad: the weight then gets no gradient.
 
 law: mixed_precision.casting.gradients_come_back_in_fp32
-says: grad
+says: under no_grad before
 """
 # region solution cast
         precision = precision_of(func.__name__)

@@ -1,7 +1,7 @@
 """Cuts numbers before it casts them, and counts the leading one among the mantissa's bits, so that one bit too few is left.
 
 law: mixed_precision.casting.model_is_as_exact_as_autocast
-says: logits
+says: Nearly right
 """
 # region solution precision_of
     products = "linear matmul mm bmm mv addmm baddbmm einsum conv1d conv2d conv3d scaled_dot_product_attention"

@@ -1,7 +1,7 @@
 """Casts under no_grad, so that a weight which is cast gets no gradient.
 
 law: mixed_precision.casting.gradients_come_back_in_fp32
-says: grad
+says: outside of the graph
 """
 # region solution precision_of
     products = "linear matmul mm bmm mv addmm baddbmm einsum conv1d conv2d conv3d scaled_dot_product_attention"

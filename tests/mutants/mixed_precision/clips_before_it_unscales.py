@@ -1,7 +1,7 @@
 """Clips the scaled gradients; only the reported norm is divided by the scale.
 
 law: mixed_precision.step.clips_unscaled_gradients
-says: clip
+says: scaled still
 """
 # region solution train_step
     with policy if policy is not None else contextlib.nullcontext():

@@ -1,7 +1,7 @@
 """Divides the 16-bit gradients by the scale and makes them fp32 afterwards.
 
 law: mixed_precision.scaler.small_fp16_gradients_survive
-says: gradient
+says: quotient in fp16
 """
 # region solution masters_init
         groups = list(params)

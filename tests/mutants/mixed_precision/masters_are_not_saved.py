@@ -1,7 +1,7 @@
 """Saves only the optimizer's state, and makes the masters from the parameters when loading.
 
 law: mixed_precision.masters.state_dict_resumes_bit_by_bit
-says: load
+says: masters are not in the state dict
 """
 # region solution masters_init
         groups = list(params)

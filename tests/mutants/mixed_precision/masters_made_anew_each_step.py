@@ -1,7 +1,7 @@
 """Makes the masters from the rounded weights before each step.
 
 law: mixed_precision.masters.small_updates_add_up
-says: update
+says: rounds its update away
 """
 # region solution masters_init
         groups = list(params)

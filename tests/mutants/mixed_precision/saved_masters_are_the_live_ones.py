@@ -1,7 +1,7 @@
 """The state dict holds the masters themselves, which training then goes on to change.
 
 law: mixed_precision.masters.state_dict_resumes_bit_by_bit
-says: state
+says: train on
 """
 # region solution masters_init
         groups = list(params)
