@@ -125,9 +125,7 @@ def run_model(
 ) -> Sliced:  # fmt: skip
     """Loss, logits and gradients of the model in slices; each group of ranks has another batch."""
     teams = groups or [list(range(world_size))]
-    wholes = [
-        run_whole(observe, config, num_tokens=num_tokens, batch=number, is_packed=is_packed, **case) for number in range(len(teams))
-    ]
+    wholes = [run_whole(observe, config, num_tokens=num_tokens, batch=number, is_packed=is_packed, **case) for number in range(len(teams))]
     n, shapes = len(teams[0]), weights_of(config)
     inputs = {name: wholes[0].input(name, 0) for name in wholes[0].request.inputs if name.startswith("w/")}
     for name in ("tokens", "targets", *(["positions"] if is_packed else [])):
