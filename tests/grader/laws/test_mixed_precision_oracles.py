@@ -112,3 +112,13 @@ def test_the_wide_operations_formulas_are_torchs() -> None:
         theirs = probe.OPERATIONS[name](*(torch.tensor(array) for array in (a, b, v))).numpy()
         np.testing.assert_allclose(np.asarray(formula(a, b, v)), theirs, rtol=1e-10, err_msg=name)
     assert set(casts.NARROW) | set(casts.ALSO_WIDE) | set(casts.AS_GIVEN) == set(probe.OPERATIONS)
+
+
+@pytest.mark.parametrize("name", casts.WIDE)
+def test_float32_passes_as_wide_whatever_is_drawn(name: str) -> None:
+    """torch's own operation in float32, on the numbers of many seeds."""
+    for seed in range(300):
+        drawn = casts.numbers(np.random.default_rng(seed))
+        right, allowed = casts.right_and_allowed(name, *(drawn[each].astype(np.float64) for each in "abv"))
+        got = probe.OPERATIONS[name](*(torch.from_numpy(drawn[each]) for each in "abv")).double().flatten().numpy()
+        assert np.all(np.abs(got - right) <= allowed), f"seed {seed}"

@@ -74,20 +74,30 @@ SUMS = ("sum", "mean", "cumsum", "nll_loss")
 ALSO_WIDE = (*WIDE, "binary_cross_entropy_with_logits")
 
 
+def numbers(rng: np.random.Generator) -> dict[str, Array]:
+    """The probe's a, b and v.
+
+    Beyond 11 exp leaves fp16; a few large numbers among small ones. The norms take off a mean, which of two neighbours that are large
+    and nearly equal leaves nothing but roundings: so neighbours have other signs.
+    """
+    size = np.where(rng.random((4, 4)) < 0.4, rng.uniform(8, 12, (4, 4)), np.abs(rng.standard_normal((4, 4))))
+    drawn = {"a": size * [1, -1, 1, -1], "b": rng.standard_normal((4, 4)), "v": rng.uniform(0.5, 1.5, 4)}
+    return {name: array.astype(np.float32) for name, array in drawn.items()}
+
+
+def right_and_allowed(name: str, a: Array, b: Array, v: Array) -> tuple[Array, Array]:
+    """What a wide operation gives, flat, and how far float32 may be from it: 16 numbers; a sum may lose in proportion to its terms."""
+    right = np.asarray(WIDE[name](a, b, v), np.float64).reshape(-1)
+    terms = np.max(np.abs(WIDE[name](np.abs(a), b, v))) if name in SUMS else 0.0
+    return right, 1e-5 * (np.abs(right) + np.abs(right).max() + terms)
+
+
 def judge_dtypes(observe: Any, names: Sequence[str], *, given: str, policy: str, expected: str, **case: Any) -> Any:
     """Each operation's output has the dtype that it should run in."""
-
-    def inputs(rng: np.random.Generator) -> dict[str, Array]:
-        # Beyond 11 exp leaves fp16; a few large numbers among small ones. The norms take off a mean, which of two neighbours that are large
-        # and nearly equal leaves nothing but roundings: so neighbours have other signs.
-        size = np.where(rng.random((4, 4)) < 0.4, rng.uniform(8, 12, (4, 4)), np.abs(rng.standard_normal((4, 4))))
-        drawn = {"a": size * [1, -1, 1, -1], "b": rng.standard_normal((4, 4)), "v": rng.uniform(0.5, 1.5, 4)}
-        return {name: array.astype(np.float32) for name, array in drawn.items()}
-
     seen = observe(
         "operations",
         transport="none",
-        inputs=inputs,
+        inputs=numbers,
         returns={"values": ("float64", (len(names), 32))},
         names=list(names),
         given=given,
@@ -113,10 +123,7 @@ def judge_wide_values(seen: Any) -> None:
     a, b, v = (as_format(seen.inputs[name].astype(np.float64), kind) for name in ("a", "b", "v"))
     for row, name in zip(seen.rank(0)["values"], seen.request.parameters["names"], strict=True):
         if name in WIDE:
-            right = np.asarray(WIDE[name](a, b, v), np.float64).reshape(-1)
-            # Float32, 16 numbers. What a sum loses is in proportion to its terms, which may cancel.
-            terms = np.max(np.abs(WIDE[name](np.abs(a), b, v))) if name in SUMS else 0.0
-            allowed = 1e-5 * (np.abs(right) + np.abs(right).max() + terms)
+            right, allowed = right_and_allowed(name, a, b, v)
             advice = "Cast before the operation; what it has lost in 16 bits doesn't come back by a cast of its output."
             assert_close(row[: right.size], right, allowed=allowed, what=f"{name} of {kind}", hints=Hints(suggestion=advice))
 
