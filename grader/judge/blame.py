@@ -30,7 +30,7 @@ FAULTS_IN_WORDS = {
     "memory": "A rank used more memory than the case allows.",
     "changed_in_flight": "A tensor was changed while it was being sent.",
     "forbidden": "The submission uses what this assignment forbids, and was not run.",
-    "malformed": "The answer has not the form that was asked for.",
+    "malformed": (NO_FORM := "The answer has not the form that was asked for."),
 }
 
 
@@ -67,8 +67,11 @@ class Blame:
                 return f"The course is wrong, not you: a hidden case raised {error}. Tell your instructor."
 
 
-def blame_for(error: BaseException, *, in_test: bool) -> Blame:
-    """Decide whose fault `error` is. A bare AssertionError judges only `in_test`, not while a test is set up or torn down."""
+def blame_for(error: BaseException, *, in_test: bool, rests_on_facts: bool = False) -> Blame:
+    """Decide whose fault `error` is. A bare AssertionError judges only `in_test`, not while a test is set up or torn down.
+
+    rests_on_facts  the test has read facts: what it then stumbles over is what the submission returned, or made up
+    """
     match error:
         case NotRun():
             return Blame("failed", Message(seen=SETTLED))
@@ -89,6 +92,9 @@ def blame_for(error: BaseException, *, in_test: bool) -> Blame:
         case pytest.skip.Exception() | pytest.fail.Exception():
             advice = "a test judges with assert or LawBroken, and raises NotJudged where the machine lacks something"
             return Blame("course_error", Message(seen=f"The course is wrong: a test skipped or failed by itself ({error}); {advice}."))
+        case LookupError() | TypeError() | ValueError() | AttributeError() | ArithmeticError() | RecursionError() if rests_on_facts:
+            seen = f"What came back can't be judged ({type(error).__name__}: {error})."
+            return Blame("failed", Message(seen=seen, diagnosis=NO_FORM, suggestion="Does every function return what the handout says?"))
     when = "a test" if in_test else "the set-up or tear-down of a test"
     seen = f"The course is wrong, not you: {when} raised {type(error).__name__}: {error}"
     return Blame("course_error", Message(seen=seen, where=_place(error), suggestion="Tell your instructor."))

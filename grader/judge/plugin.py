@@ -150,7 +150,7 @@ class JudgePlugin:
     def _blame(self, case: Case, call: pytest.CallInfo[None], error: BaseException, account: str) -> None:
         if case.verdict is not None and case.verdict.outcome != "passed":
             return  # torn down after a failure: the first word counts
-        blame = blame_for(error, in_test=call.when == "call")
+        blame = blame_for(error, in_test=call.when == "call", rests_on_facts=bool(case.observe and case.observe.rests_on_facts))
         if blame.timed_out or (self.until_failed and blame.outcome == "failed"):
             self.settled_laws.add(case.law.id)
         student = blame.for_hidden_case(case.kind, error) if case.hidden else blame

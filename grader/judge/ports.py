@@ -21,6 +21,11 @@ class Observe(Protocol):
         """The kind of case in words, as far as the test has told it; what a student may know of a hidden case."""
         ...
 
+    @property
+    def rests_on_facts(self) -> bool:
+        """Whether the case has read what a process that ran the submission says of it: of any form, unlike its tensors."""
+        ...
+
     def __call__(self, probe: str, *nothing: Any, **request: Any) -> Any:
         """The observation of `probe`. Raises SubmissionError, NotJudged, MachineError or CourseError."""
         ...

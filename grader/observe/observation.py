@@ -52,9 +52,13 @@ class Traffic:
 class Observation:
     """One run of one probe, live or stored."""
 
-    def __init__(self, request: Request, outcome: Outcome, *, key: str, how_to: Callable[[], Message]) -> None:
+    def __init__(
+        self, request: Request, outcome: Outcome, *, key: str, how_to: Callable[[], Message], told_facts: Callable[[], None] = lambda: None
+    ) -> None:
+        """`told_facts` is called whenever facts are read."""
         self.request, self.key, self.fault, self.findings = request, key, outcome.fault, outcome.findings
         self._outcome, self._how_to = outcome, how_to
+        self._told_facts = told_facts
 
     @property
     def world_size(self) -> int:
@@ -86,6 +90,7 @@ class Observation:
 
     def facts(self, rank: int) -> dict[str, Json]:
         """The numbers that `rank`'s probe reported (testimony)."""
+        self._told_facts()
         return self.require()._outcome.ranks[rank].facts
 
     def events(

@@ -63,6 +63,7 @@ class Case:
         self._observer, self._assignment, self._submission, self._hidden, self._id = observer, assignment, submission, hidden, case_id
         self.keys: list[str] = []
         self.kind = ""
+        self.rests_on_facts = False  # the test has read what a process that ran the submission says of it
 
     def __call__(
         self,
@@ -122,7 +123,10 @@ class Case:
             outcome = backlog.outcome(self._assignment, submission, request, key, self._test)
         else:
             outcome = self._observer.runs.outcome(self._assignment, submission, request, key)
-        return Observation(request, outcome, key=key, how_to=self.how_to)
+        return Observation(request, outcome, key=key, how_to=self.how_to, told_facts=self._note_facts)
+
+    def _note_facts(self) -> None:
+        self.rests_on_facts = True
 
     @property
     def _test(self) -> str:

@@ -20,6 +20,8 @@ STORE = frozenset(
     {"store_set", "store_get", "store_add", "store_append", "store_check", "store_wait", "store_compare_set", "store_delete", "store_count"}
 )
 STORE_WRITES = frozenset({"store_set", "store_append", "store_compare_set"})
+STORE_BYTES_LIMIT = 128  # that a rank may put into the store on the wire, where torch itself puts nothing: no way around the operations
+STORE_WORD_BYTES = 8  # what each word that puts something in counts as besides: a number may be added, a key be there or not
 STORE_VALUE_LIMIT_BYTES = 16 * 2**20
 REDUCTIONS = frozenset({"SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR"})
 MOST_TENSORS = 100_000  # of one call

@@ -8,7 +8,7 @@ from functools import singledispatchmethod
 from grader.frames import BODY_LIMIT_BYTES, Bytes
 from grader.records import Fault, Frame, Json, Raised, Request, Tensor, TensorSpec
 from grader.wire.arithmetic import pieces
-from grader.wire.calls import STORE, Call
+from grader.wire.calls import STORE, STORE_BYTES_LIMIT, STORE_WORD_BYTES, STORE_WRITES, Call
 from grader.wire.channel import Purse
 from grader.wire.faults import fault_of_answer, fault_of_raise
 from grader.wire.matching import Matching, Operation
@@ -72,6 +72,7 @@ class Desk:
         if call.op in STORE:
             seat.waits[call.id] = call
             seat.trace.store(call)
+            self._count_stored(call, seat)
             for answered, value in self.store.enter(call):
                 self._answer(answered, {}, value)
             self.purse.give_back(len(body))
@@ -85,7 +86,8 @@ class Desk:
     @_act.register
     def _(self, word: WaitWord, seat: Seat, body: bytearray) -> None:
         call = seat.calls.get(word.wait)
-        if call is None:
+        if call is None:  # long answered; but who has asked for a future waits for it later
+            seat.trace.wait_for_future(word.wait, word.at)
             return
         seat.hear(call)
         seat.trace.wait(call, word.how, word.at)
@@ -157,6 +159,13 @@ class Desk:
         total = sum(spec.num_bytes for spec in specs.values())
         if body_bytes != total or total > BODY_LIMIT_BYTES or len(specs) != len(word.answer):
             raise Malformed(f"answers with {body_bytes} bytes; its tensors need {total}")
+
+    def _count_stored(self, call: Call, seat: Seat) -> None:
+        """Over gloo and NCCL the ranks find each other in the store; on the wire it could only carry what no law would see."""
+        if self.request.network.transport == "wire" and call.op in {*STORE_WRITES, "store_add"}:
+            seat.stored_bytes += len(call.body) + STORE_WORD_BYTES
+            if seat.stored_bytes > STORE_BYTES_LIMIT:
+                raise Malformed(f"passes values through the rendezvous store ({call}): between ranks they travel by sends and collectives")
 
     # --- operations
     def _communicate(self, call: Call, seat: Seat) -> None:

@@ -28,6 +28,8 @@ def fault_of_raise(rank: int, raised: Raised, limits: Limits) -> Fault:
     if PEER_IS_GONE.search(raised.message):  # gloo's own text names sockets, not ranks
         message = [LOST_ITS_PEER]
     text = f": {message[0][:300]}" if message else ""
+    if limits.extra_bytes is not None and raised.type in ("PermissionError", "FileNotFoundError", "OSError"):
+        text += " (where memory is limited, files can't be written)"
     return Fault("raised", rank, f"rank {rank} raised {raised.type}{text}{where}")
 
 

@@ -31,6 +31,7 @@ class Seat:
         self.open_calls: dict[int, Event] = {}  # gloo: issued and not done, by number
         self.awaited: set[int] = set()  # gloo: numbers of open calls that are waited for
         self.last_id = -1
+        self.stored_bytes = 0  # what it has put into the rendezvous store
         # signs of life
         self.heard_s = time.monotonic()
         self.cpu_at_word_s = self.cpu_s = cpu_seconds(self.pid)

@@ -21,6 +21,7 @@ class Trace:
         self.rank, self.phase = rank, ""
         self.entries: list[tuple[Event, Call | None]] = []
         self.num_calls = 0
+        self._futures: dict[int, Event] = {}  # by the call's id: asked for, and not waited for
         self._num_words = 0
 
     def count_word(self) -> None:
@@ -43,6 +44,14 @@ class Trace:
     def wait(self, call: Call, how: str, at: str) -> None:
         event = Event(self.rank, "wait", self.phase, call.number, call.op, group=call.group.ranks, at=at, facts={"how": how})
         self.entries.append((event, call))
+        if how == "future":
+            self._futures[call.id] = event
+
+    def wait_for_future(self, call_id: int, at: str) -> None:
+        """Somebody waits for what an answered call's future gives."""
+        event = self._futures.pop(call_id, None)
+        if event is not None:
+            self.entries.append((replace(event, phase=self.phase, at=at, facts={"how": "wait"}), None))
 
     def store(self, call: Call) -> None:
         """A word with the rendezvous store: no communication call, but bytes may hide in it."""

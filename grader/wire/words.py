@@ -54,7 +54,7 @@ class OperationWord(msgspec.Struct):
 
 class WaitWord(msgspec.Struct):
     wait: Count
-    how: Literal["wait", "future"] = "wait"
+    how: Literal["wait", "poll", "future"] = "wait"  # "poll": somebody has looked, and seen that it is done
     at: Text = ""
     changed: list[Count] = []
 
@@ -140,6 +140,8 @@ def read_word(header: bytes | bytearray) -> Word:
     """The typed word in a frame's header. Malformed with the reason if it isn't one."""
     try:
         said: Json = json.loads(header.decode())
+        if b"\\ud" in header.lower():  # half a character, which JSON can spell and no file, store or terminal can hold
+            said = json.loads(json.dumps(said, ensure_ascii=False).encode(errors="replace"))
         shape = next(SHAPES[key] for key in SHAPES if key in said)
         return msgspec.convert(said, shape)
     except (ValueError, TypeError, RecursionError, StopIteration, msgspec.ValidationError) as error:

@@ -106,26 +106,35 @@ def new_tensors_on(device: torch.device, submission_folder: str) -> Iterator[Non
         yield
 
 
+def held_bytes(device: torch.device) -> int:
+    """What this process holds of the memory that is limited on `device`."""
+    return limits.data_bytes() if device.type == "cpu" else torch.cuda.memory_allocated(device)
+
+
 @contextlib.contextmanager
-def capped(device: torch.device, extra_bytes: int | None) -> Iterator[None]:
-    """Leave the block `extra_bytes` beyond what is held now. On a GPU both by the allocator's limit and by its peak, which is exact."""
+def capped(device: torch.device, extra_bytes: int | None, imported_bytes: int) -> Iterator[None]:
+    """Leave the block `extra_bytes` beyond what is held now. On a GPU both by the allocator's limit and by its peak, which is exact.
+
+    imported_bytes  taken while the submission was imported: they count as the block's, or it could use what was put by for it
+    """
     if extra_bytes is None:
         yield
         return
     if device.type == "cpu":
         if torch.backends.cuda.is_built():  # autograd then begins a thread for each device, whose stack is no tensor of the submission's
             torch.zeros(1, requires_grad=True).sum().backward()
-        limits.cap_memory(extra_bytes)
+        limits.cap_memory(extra_bytes - max(0, imported_bytes - limits.IMPORT_BYTES))
         yield
         return
     torch.cuda.synchronize(device)
     torch.cuda.empty_cache()
-    held_bytes, reserved_bytes = torch.cuda.memory_allocated(device), torch.cuda.memory_reserved(device)
+    extra_bytes -= max(0, imported_bytes)
+    before_bytes, reserved_bytes = torch.cuda.memory_allocated(device), torch.cuda.memory_reserved(device)
     total_bytes = torch.cuda.get_device_properties(device).total_memory
     torch.cuda.set_per_process_memory_fraction(min(1.0, (reserved_bytes + extra_bytes + SLACK_BYTES) / total_bytes), device)
     torch.cuda.reset_peak_memory_stats(device)
     yield
     torch.cuda.synchronize(device)
-    peak_bytes = torch.cuda.max_memory_allocated(device) - held_bytes
+    peak_bytes = torch.cuda.max_memory_allocated(device) - before_bytes
     if peak_bytes > extra_bytes:
         raise MemoryError(f"the peak was {peak_bytes} bytes above what was held when the probe began; {extra_bytes} are allowed")

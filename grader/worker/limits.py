@@ -6,21 +6,23 @@ import contextlib
 import os
 import resource
 
-from grader.records import GiB, MiB
+from grader.records import GiB, KiB, MiB
 
 FILE_BYTES_LIMIT = 64 * MiB
+CAPPED_FILE_BYTES_LIMIT = 256 * KiB  # where memory is limited: the judge's own file for stacks, which a rank holds open, is not a store
 NUM_OPEN_FILES_LIMIT = 256
 MEMORY_BYTES_LIMIT = 32 * GiB  # of addresses, some of which cases only reserve; beyond what the process holds when it is forked
+IMPORT_BYTES = 3 * MiB  # what importing a submission may take for code and constants: twice what the largest reference takes
 NUM_TASKS_LIMIT = 1024  # processes and threads of one user beyond those that he has anyway; a rank has ten or so
 ON_GPU = 16  # times: the driver opens a device file for each context, and NCCL maps files of shared memory
 
 
-def set_at_start(*, on_gpu: bool = False) -> None:
+def set_at_start(*, on_gpu: bool = False, has_capped_memory: bool = False) -> None:
     """No core files, no disk filled, no descriptor flood, no memory that the machine doesn't have."""
     times = ON_GPU if on_gpu else 1
     for what, limit in (
         (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_FSIZE, FILE_BYTES_LIMIT * times),
+        (resource.RLIMIT_FSIZE, CAPPED_FILE_BYTES_LIMIT if has_capped_memory else FILE_BYTES_LIMIT * times),
         (resource.RLIMIT_NOFILE, NUM_OPEN_FILES_LIMIT * times),
     ):
         _, hard = resource.getrlimit(what)
@@ -33,9 +35,11 @@ def set_at_start(*, on_gpu: bool = False) -> None:
 def cap_memory(extra_bytes: int) -> None:
     """Let this process's private data grow by `extra_bytes` and no further; an allocation beyond it fails with MemoryError.
 
+    Below 0 it may not grow before it has shrunk by so much.
+
     RLIMIT_DATA counts private writable memory (brk and anonymous mappings), which is where tensors live; needs no privilege.
     """
-    limit = data_bytes() + extra_bytes
+    limit = max(0, data_bytes() + extra_bytes)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 

@@ -77,13 +77,14 @@ def take_part(line_socket: socket.socket, plan: Plan = NONE, *, guarded: bool = 
 
     order, body = receive(line_socket)
     if guarded:
-        limits.set_at_start(on_gpu=order.get("device") == "cuda")
+        limits.set_at_start(on_gpu=order.get("device") == "cuda", has_capped_memory=order["extra_bytes"] is not None)
         walls.raise_around(order, Path.cwd(), plan)
     line = Line(line_socket, order["rank"], order["world_size"], order["submission"])
     try:
-        at, probe = set_up(line, order, body)
+        at, probe, imported_bytes = set_up(line, order, body)
         line.post({"begun": True})
-        with device.capped(at.device, order["extra_bytes"] if guarded else None), new_tensors(at.device, order):
+        extra_bytes = order["extra_bytes"] if guarded else None
+        with device.capped(at.device, extra_bytes, imported_bytes), new_tensors(at.device, order):
             outputs = probe(at, **order["parameters"]) or {}
         outputs = {name: tensor.detach().cpu() for name, tensor in outputs.items()}
         if order.get("device") and order["transport"] != "none" and "race" not in order:
@@ -99,11 +100,11 @@ def take_part(line_socket: socket.socket, plan: Plan = NONE, *, guarded: bool = 
         return EXIT_RAISED
 
 
-def set_up(line: Line, order: Json, body: bytearray) -> tuple[Context, Any]:
-    """-> `at` and the probe, with the process group up and the submission imported."""
+def set_up(line: Line, order: Json, body: bytearray) -> tuple[Context, Any, int]:
+    """-> `at` and the probe, with the process group up and the submission imported; and the bytes that its import took."""
     import torch
 
-    from grader.worker.device import enter
+    from grader.worker.device import enter, held_bytes
 
     torch.set_num_threads(1)
     rank, world_size = order["rank"], order["world_size"]
@@ -117,10 +118,12 @@ def set_up(line: Line, order: Json, body: bytearray) -> tuple[Context, Any]:
         join_crew(order, device)
     else:
         join_group(line, order["transport"])
+    before_bytes = held_bytes(device)
     submission = import_submission(Path(order["submission"]), order["files"], order["given"])
+    imported_bytes = held_bytes(device) - before_bytes
     probes = import_file(Path(order["probes"]), "probes")
     at = Context(line, seed=order["seed"], inputs=inputs, submission=submission, device=device)
-    return at, in_a_race(getattr(probes, order["probe"]), order, line)
+    return at, in_a_race(getattr(probes, order["probe"]), order, line), imported_bytes
 
 
 def in_a_race(probe: Any, order: Json, line: Line) -> Any:

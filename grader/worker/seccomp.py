@@ -35,13 +35,13 @@ CALLS: dict[str, tuple[int | None, int | None]] = {
     "fsetxattr": (190, 7), "setpriority": (141, 140), "ioprio_set": (251, 30), "clone": (56, 220), "clone3": (435, 435),
     "fork": (57, None), "vfork": (58, None), "execve": (59, 221), "execveat": (322, 281), "kill": (62, 129), "tkill": (200, 130),
     "tgkill": (234, 131), "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240), "prlimit64": (302, 261), "socket": (41, 198),
-    "mmap": (9, 222), "fallocate": (285, 47),
+    "mmap": (9, 222), "fallocate": (285, 47), "pipe": (22, None), "pipe2": (293, 59), "socketpair": (53, 199),
 }  # fmt: skip
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column of CALLS, and what the kernel calls the architecture
 
 WITH_ARGUMENTS = {"clone", "clone3", "fork", "vfork", "execve", "execveat", "kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo",
-                  "prlimit64", "socket", "mmap",
-                  "fallocate"}  # fmt: skip
+                  "prlimit64", "socket", "mmap", "fallocate", "pipe", "pipe2",
+                  "socketpair"}  # fmt: skip
 _THREAD, _NAMESPACES = 0x10000, 0x7E020080  # flags of clone: CLONE_THREAD; CLONE_NEWTIME and all that begin with CLONE_NEW
 _SHARED, _GROWS_DOWN, _WRITE = 1, 0x100, 2  # mmap: memory that a limit on private memory doesn't count
 INTERNET = (2, 10, 16)  # AF_INET, AF_INET6 and AF_NETLINK, all of which gloo needs
@@ -55,7 +55,7 @@ def is_known_here() -> bool:
 def program(pid: int, *, families: Sequence[int] = (), makes_processes: bool = False, has_capped_memory: bool = False) -> bytes:
     """The filter for the process `pid`, which may open sockets of `families` and, perhaps, make other processes.
 
-    has_capped_memory  no writable memory that is shared, or that grows like a stack: RLIMIT_DATA counts neither
+    has_capped_memory  no writable memory that is shared or grows like a stack, and no buffers of the kernel's: RLIMIT_DATA counts none
     """
     column, architecture = MACHINES[platform.machine()]
     number = {name: numbers[column] for name, numbers in CALLS.items()}
@@ -78,6 +78,8 @@ def program(pid: int, *, families: Sequence[int] = (), makes_processes: bool = F
     if has_capped_memory:
         shared = [_argument(2), _line(_ANY_BIT, _WRITE, 0, 1), _refuse(), _allow()]
         grows = [_line(_ANY_BIT, _GROWS_DOWN, 0, 1), _refuse()]
+        for name in ("pipe", "pipe2", "socketpair"):
+            lines += _when(number[name], [_refuse()])
         lines += _when(number["mmap"], [_argument(3), *grows, _line(_ANY_BIT, _SHARED, 0, len(shared)), *shared, _allow()])
     return b"".join([*lines, _allow()])
 

@@ -90,6 +90,7 @@ def raise_around(order: Json, private: Path, plan: Plan) -> None:
         return
     submission, probes, given = (Path(order[name]) for name in ("submission", "probes", "given"))
     writing = [private]
+    has_capped_memory = order.get("extra_bytes") is not None
     if order.get("shares_folder"):
         writing.append(shared := private.parent / "shared")
         shared.mkdir(exist_ok=True)
@@ -100,11 +101,13 @@ def raise_around(order: Json, private: Path, plan: Plan) -> None:
     drop_privileges(private.stat().st_uid if plan.has_own_user else None)
     limits.cap_tasks(plan.num_tasks)
     speaks_tcp = order["transport"] == "gloo"
+    if has_capped_memory:  # what is in a file is kept in memory that a limit doesn't count
+        reading, writing = [*reading, private], writing[1:]
     landlock.restrict(reading, writing, map(Path, DEVICES), speaks_tcp=speaks_tcp)
     if seccomp.is_known_here():
         seccomp.install(seccomp.own_filter(
             families=seccomp.INTERNET if speaks_tcp else (), makes_processes=order.get("flavour") in MAKES_PROCESSES,
-            has_capped_memory=order.get("extra_bytes") is not None,
+            has_capped_memory=has_capped_memory,
         ))  # fmt: skip
 
 

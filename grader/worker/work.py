@@ -71,6 +71,42 @@ def fingerprint(tensor: torch.Tensor) -> int:
     return int(tensor._version)
 
 
+class WireFuture(torch.futures.Future[Any]):
+    """A work's future, or what follows from one: who waits for it is seen to wait for the work."""
+
+    def __init__(self, work: WireWork) -> None:
+        super().__init__()
+        self._work = work
+
+    def wait(self) -> Any:
+        self._work.tell_wait()
+        return super().wait()
+
+    def value(self) -> Any:
+        value = super().value()
+        self._work.tell_wait()
+        return value
+
+    def done(self) -> bool:
+        if not super().done():
+            return False
+        self._work.tell_wait()
+        return True
+
+    def then(self, callback: Any) -> Any:
+        """As torch's own; what it gives knows its work too."""
+        following = WireFuture(self._work)
+
+        def follow(future: torch.futures.Future[Any]) -> None:
+            try:
+                following.set_result(callback(future))
+            except Exception as error:
+                following.set_exception(error)
+
+        self.add_done_callback(follow)
+        return following
+
+
 class WireWork(Work, Landing):
     """One operation in flight."""
 
@@ -80,11 +116,11 @@ class WireWork(Work, Landing):
         Landing.__init__(self)
         self._line, self._outputs, self._value = line, outputs, value
         self._guard = threading.Lock()
-        self._future: torch.futures.Future[Any] | None = None
+        self._future: WireFuture | None = None
         self._watched = dict(enumerate(watched))
         self._fingerprints = {index: fingerprint(tensor) for index, tensor in self._watched.items()}
         self._changed: set[int] = set()
-        self._is_asked = False
+        self._is_asked = self._is_told = False
         self._num_polls = 0
 
     # --- landing
@@ -139,11 +175,17 @@ class WireWork(Work, Landing):
     def synchronize(self) -> None:
         self.wait()
 
+    def tell_wait(self) -> None:
+        """Somebody waits for the future that was asked for, or has seen that it is there; said once."""
+        if not self._is_told:
+            self._is_told = True
+            self._line.post({"wait": self.id, "how": "wait", "at": self._line.student_line()})
+
     def get_future(self) -> torch.futures.Future[Any]:
         self._ask("future")
         with self._guard:
             if self._future is None:
-                self._future = torch.futures.Future()
+                self._future = WireFuture(self)
                 if self.landed.is_set():
                     self._settle(self._future)
             return self._future
@@ -152,7 +194,10 @@ class WireWork(Work, Landing):
         self._num_polls += 1
         if self._num_polls == 1 or self._num_polls % POLLS_PER_WORD == 0:
             self._line.post({"poll": self.id, "times": self._num_polls})
-        return self.landed.is_set()
+        if not self.landed.is_set():
+            return False
+        self._ask("poll")  # what comes next comes after the answer, as behind a wait
+        return True
 
     # --- what is known afterwards
     def is_success(self) -> bool:

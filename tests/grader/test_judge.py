@@ -31,6 +31,7 @@ class FakeCase:
     log: list[str]
     keys: list[str] = field(default_factory=list)
     kind: str = ""
+    rests_on_facts: bool = False
 
     def __call__(self, probe: str, *, kind: str = "", world_size: int = 1, **_: Any) -> str:
         self.kind = kind or f"{world_size} ranks"
@@ -43,6 +44,7 @@ class FakeCase:
             raise SubmissionError(
                 Message(seen=f"rank 0 raised {error}", diagnosis=SECRET, output=SECRET), Fault(faults[probe], 0, f"rank 0 raised {error}")
             )
+        self.rests_on_facts = probe == "facts"
         match probe:
             case "broken":
                 raise LawBroken(told)
@@ -115,6 +117,8 @@ def over_probes(*probes: str) -> str:
         ("raise MemoryError", "machine_error"),
         ("raise OSError(28, 'No space left on device')", "machine_error"),
         ("{}['missing']", "course_error"),
+        ("observe('facts'); {}['missing']", "failed"),
+        ("observe('facts'); raise OSError(2, 'No such file')", "course_error"),
         ("raise OSError(2, 'No such file')", "course_error"),
         ("pytest.skip('no')", "course_error"),
         ("pytest.fail('no')", "course_error"),

@@ -30,6 +30,7 @@ class FakeCase:
 
     keys = ("0123abcd",)
     kind = "a small one"
+    rests_on_facts = False
 
     def __call__(self, probe: str, **_: Any) -> None:
         if probe == "broken":

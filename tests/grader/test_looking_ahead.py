@@ -35,6 +35,7 @@ class Meeting:
 
     keys: tuple[str, ...] = ()
     kind: str = ""
+    rests_on_facts: bool = False
 
     def __call__(self, probe: str) -> str:
         who = "scout" if threading.current_thread().name == "scout" else "judge"

@@ -12,7 +12,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from grader.errors import SubmissionError
+from grader.errors import LawBroken, SubmissionError
+from grader.records import Message
 
 Array = np.ndarray[Any, Any]
 Tensors = dict[str, tuple[str, tuple[int, ...]]]  # name -> dtype and shape of the tensor's memory
@@ -78,9 +79,13 @@ def settled(case: dict[str, Any], *, rendezvous: bool) -> dict[str, Any]:
 
 
 def told(seen: Any, function: str) -> Any:
-    """`seen` if every rank answered; otherwise the submission's blame, with the function and the tensor at which the rank was."""
+    """`seen` if every rank answered; otherwise the submission's blame, with the function and the tensor at which the rank was.
+
+    LawBroken if something was sent in none of the calls, each of which is a phase of its input's name: no law would count it.
+    """
     try:
-        return seen.require()
+        refuse_strays(seen.require())
+        return seen
     except SubmissionError as blame:
         fault = blame.fault
         marks = seen.events(rank=fault.rank, kind="mark") if fault and fault.rank >= 0 else ()
@@ -89,6 +94,21 @@ def told(seen: Any, function: str) -> Any:
         ranks = "1 rank" if seen.world_size == 1 else f"{seen.world_size} ranks"
         message = replace(blame.message, seen=f"{function} on {ranks}{at}: {blame.message.seen}")
         raise SubmissionError(message, fault) from None
+
+
+def refuse_strays(seen: Any) -> None:
+    """Every operation belongs to a call that is looked at."""
+    for event in seen.events(kind="issue"):
+        if event.phase not in seen.request.inputs:
+            where = f" ({event.at})" if event.at else ""
+            raise LawBroken(
+                Message(
+                    seen=f"rank {event.rank} calls {event.op} of {event.dtype}{list(event.shape)}{where} outside of every call.",
+                    allowed="Allowed: what a call needs is sent while it runs.",
+                    diagnosis="Something is sent before or after the call that it is for.",
+                    suggestion="Does a thread, a hook or an import of yours send something? Send in the function, and wait for it there.",
+                )
+            )
 
 
 def run_all_reduce(
