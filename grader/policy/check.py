@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader.policy.everywhere import PATCHED, SETTINGS, UNREADABLE
-from grader.policy.names import NewScope, Scope, TangledError, canonical, names, scope_of, texts
+from grader.policy.names import PARTS_BY_NAME, NewScope, Scope, TangledError, canonical, names, scope_of, taken_unread, texts
 from grader.records import Assignment, Hit, Rule, Submission
 
 TANGLED = "What can't be read can't be checked. Give different things different names."
+TANGLED_RULE = Rule("unreadable", (), "What can't be read can't be checked. Write the names of a library's parts out, where they are used.")
+LISTED = re.compile(r"\.(__dict__\.(?!get$)\w+|__getattribute__)$")
 NUM_HITS_LIMIT = 20  # of one submission: more than a student will read
 
 
@@ -54,8 +57,10 @@ def _is_permitted(rule: Rule, name: str, permitted: Sequence[Rule]) -> bool:
 
 
 def _covers(forbidden: Sequence[str], name: str) -> bool:
-    last = "." + name.rpartition(".")[2]
-    return any(name == each or name.startswith(each + ".") or each == last for each in forbidden)
+    """Whether it begins with one of these, or goes through one: what a module has imported is in it too (`shutil.os`, `random._os`)."""
+    last, whole = "." + name.rpartition(".")[2], f".{name}."
+    plain = whole.replace("._", ".")
+    return any(each == last if each.startswith(".") else f".{each}." in whole or f".{each}." in plain for each in forbidden)
 
 
 Found = tuple[Rule, int, str]  # rule, line, dotted name
@@ -81,7 +86,7 @@ class _Reader:
             for child in node.orelse:
                 yield from self._at(child, scope)
             return
-        here = [*self._imports(node), *self._patches(node, scope), *self._uses(node, scope)]
+        here = [*self._imports(node), *self._patches(node, scope), *self._uses(node, scope), *self._unread(node, scope)]
         yield from here
         if isinstance(node, ast.Attribute | ast.Name) and here:
             return
@@ -104,6 +109,24 @@ class _Reader:
             for attribute in attributes if not known else ():
                 yield from self._named(f"….{attribute}", node)
 
+    def _unread(self, node: ast.AST, scope: Scope) -> Iterator[Found]:
+        """What takes a part of a library by a name that stands nowhere; what takes parts of anything by a name that does."""
+        if isinstance(node, ast.MatchClass):
+            for attribute in node.kwd_attrs:
+                yield from self._named(f"….{attribute}", node)
+        elif isinstance(node, ast.Match) and names(node.subject, scope) and any(_has_parts(case.pattern) for case in node.cases):
+            yield from self._tangled(names(node.subject, scope), node.subject)
+        elif isinstance(node, ast.Call):
+            yield from self._tangled(taken_unread(node, scope), node)
+        elif isinstance(node, ast.Subscript) and not texts(node.slice, scope):
+            yield from self._tangled({name for name in names(node.value, scope) if name.endswith(".__dict__")}, node)
+        elif isinstance(node, ast.Attribute):
+            yield from self._tangled({name for name in names(node, scope) if LISTED.search(name)}, node)
+
+    def _tangled(self, found: set[str], node: ast.expr) -> Iterator[Found]:
+        roots = {name: name.partition(".")[0] for name in found}
+        yield from ((TANGLED_RULE, node.lineno, name) for name, root in sorted(roots.items()) if root not in self.own and self.rules)
+
     def _patches(self, node: ast.AST, scope: Scope) -> Iterator[Found]:
         """An assignment to a library's attribute, or `setattr` on one."""
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
@@ -118,16 +141,23 @@ class _Reader:
         if root not in self.own and not _covers(SETTINGS, name):
             yield from ((rule, node.lineno, name) for rule in self.rules if rule.id == PATCHED)
 
-    def _named(self, name: str, node: ast.stmt | ast.expr) -> Iterator[Found]:
+    def _named(self, name: str, node: ast.stmt | ast.expr | ast.pattern) -> Iterator[Found]:
         if name.partition(".")[0] not in self.own:
             yield from ((rule, node.lineno, name) for rule in self.rules if _covers(rule.forbids, name))
 
 
 def _asked_for(node: ast.AST, scope: Scope) -> set[str]:
-    """The attribute's name in `getattr(anything, "name")`."""
-    if isinstance(node, ast.Call) and len(node.args) > 1 and "builtins.getattr" in names(node.func, scope):
+    """The attribute's name in `getattr(anything, "name")` and in `attrgetter("name")`."""
+    if not isinstance(node, ast.Call) or not node.args:
+        return set()
+    called = names(node.func, scope)
+    if len(node.args) > 1 and "builtins.getattr" in called:
         return texts(node.args[1], scope)
-    return set()
+    return texts(node.args[0], scope) if called & PARTS_BY_NAME else set()
+
+
+def _has_parts(pattern: ast.pattern) -> bool:
+    return any(isinstance(inner, ast.MatchClass) and inner.kwd_attrs for inner in ast.walk(pattern))
 
 
 def _never_runs(test: ast.expr, scope: Scope) -> bool:

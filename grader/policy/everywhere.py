@@ -14,7 +14,8 @@ EVERYWHERE = (
     Rule(
         "code-from-text",
         ("builtins.exec", "builtins.eval", "builtins.compile", "code", "codeop", "marshal", "pickle", "dill", "cloudpickle",
-         "runpy", "types.CodeType", "types.FunctionType", "torch.package"),
+         "runpy", "types.CodeType", "types.FunctionType", "torch.package", "torch.jit.CompilationUnit", "torch._C._jit_get_operation",
+         "cProfile.run", "cProfile.runctx", "bdb", "doctest"),
         "What is run must stand in the file that is graded, where a reader can see it.",
     ),
     Rule(
@@ -88,6 +89,11 @@ SYNONYMS = {
     "torch._C._distributed_c10d": "torch.distributed",
     "torch.nn.modules.transformer": "torch.nn",
     "torch.nn.modules.activation": "torch.nn",
+    "torch.nn.modules": "torch.nn",
+    "torch.nn.activation": "torch.nn",  # what remains of the longer name
+    "torch.nn.transformer": "torch.nn",
+    "torch._ops.ops": "torch.ops",
+    "torch._C._VariableFunctions": "torch",
     "torch._C._nn": "torch.nn.functional",
     "torch.utils.data.dataloader": "torch.utils.data",
     "torch.autocast_mode": "torch",

@@ -187,6 +187,8 @@ def _names_of_call(node: ast.Call, scope: Scope, depth: int) -> set[str]:
     first = node.args[0] if node.args else None
     if first is None:
         return set()
+    if isinstance(node.func, ast.Call) and names(node.func.func, scope, depth) & PARTS_BY_NAME and node.func.args:
+        return {f"{base}.{path}" for base in names(first, scope, depth) for path in texts(node.func.args[0], scope, depth)}
     if called & {"importlib.import_module", "builtins.__import__", "importlib.__import__", "sys.modules.get"}:
         found = texts(first, scope, depth)
         is_top = "importlib.import_module" not in called and "sys.modules.get" not in called and not _has_fromlist(node)
@@ -202,6 +204,20 @@ def _names_of_call(node: ast.Call, scope: Scope, depth: int) -> set[str]:
             for text in texts(first, scope, depth)}  # fmt: skip
 
 
+PARTS_BY_NAME = {"operator.attrgetter", "operator.methodcaller"}
+
+
+def taken_unread(node: ast.Call, scope: Scope) -> set[str]:
+    """Libraries whose parts this call takes by names that can't be read: `getattr(torch, name)`, `reduce(getattr, …)`, `dict(vars(os))`."""
+    called = names(node.func, scope)
+    if "builtins.getattr" in called and len(node.args) > 1 and not texts(node.args[1], scope):
+        return names(node.args[0], scope)
+    if called & PARTS_BY_NAME and node.args and not texts(node.args[0], scope):
+        return called & PARTS_BY_NAME
+    handed = {name for argument in node.args for name in names(argument, scope)}
+    return {name for name in handed if name == "builtins.getattr" or name.endswith(".__dict__")}
+
+
 def _has_fromlist(node: ast.Call) -> bool:
     return len(node.args) > 3 or any(keyword.arg == "fromlist" for keyword in node.keywords)
 
@@ -211,6 +227,8 @@ def _names_of_entry(bases: set[str], keys: set[str]) -> set[str]:
     for base in bases:
         if base == "sys.modules":
             found |= keys
+        elif base == "builtins":  # in an imported module `__builtins__` is a dictionary
+            found |= {f"builtins.{key}" for key in keys}
         elif base.endswith(".__dict__"):
             found |= {f"{base.removesuffix('.__dict__')}.{key}" for key in keys}
     return {canonical(name) for name in found}
