@@ -83,23 +83,40 @@ def test_ranks_cannot_reach_each_other(submit: Callable, runs: Runs) -> None:
     assert [int(seen.rank(rank)["refused"][0]) for rank in range(2)] == [4, 4] or "isolation D" in runs.isolation()
 
 
-def test_memory_that_no_limit_counts_is_refused_where_memory_is_limited(submit: Callable, runs: Runs) -> None:
-    """Shared anonymous memory would be a way round an enforced law; without a limit it is nobody's business."""
+@pytest.mark.parametrize("keeper", ["mmap.mmap(-1, 2**20)", "os.pipe()", "socket.socketpair()", "open('kept', 'wb').write(bytes(2**20))"])
+def test_memory_that_no_limit_counts_is_refused_where_memory_is_limited(submit: Callable, runs: Runs, keeper: str) -> None:
+    """Shared memory, the kernel's buffers and files would be ways round an enforced law; without a limit they are nobody's business."""
     from grader.records import Limits, MiB
 
-    source = """
-        import mmap
+    source = f"""
+        import mmap, os, socket
         def run(inputs, limited):
             try:
-                mmap.mmap(-1, 2**20)
-                return {"got": torch.ones(1)}
+                {keeper}
+                return {{"got": torch.ones(1)}}
             except OSError:
-                return {"got": torch.zeros(1)}
+                return {{"got": torch.zeros(1)}}
     """
     returns = {"got": ("float32", (1,))}
     limited = submit(source)("run", returns=returns, limited=True, limits=Limits(extra_bytes=64 * MiB)).rank(0)["got"][0]
     free = submit(source)("run", returns=returns, limited=False).rank(0)["got"][0]
     assert (limited, free) == (0, 1) or "isolation D" in runs.isolation()
+
+
+def test_memory_taken_at_import_is_the_submissions_own(submit: Callable) -> None:
+    """What was put by before there was a limit counts; a little, for code and constants, is let be."""
+    from grader.records import Limits, MiB
+
+    source = """
+        kept = [torch.empty({put_by} * 2**20, dtype=torch.uint8)]
+        def run(inputs, limited):
+            kept.clear()
+            return {{"got": torch.ones(24 * 2**20, dtype=torch.uint8)[:1].float()}}
+    """
+    limits, returns = Limits(extra_bytes=16 * MiB), {"got": ("float32", (1,))}
+    fault = submit(source.format(put_by=32))("run", returns=returns, limited=True, limits=limits).fault
+    assert fault is not None and fault.kind == "memory"
+    assert submit(source.format(put_by=32).replace("24 *", "12 *"))("run", returns=returns, limited=True, limits=limits).rank(0)["got"] == 1
 
 
 def test_honest_work_finds_what_it_needs(submit: Callable) -> None:

@@ -141,6 +141,21 @@ def test_a_rank_that_talks_for_ever_is_ended(monkeypatch: pytest.MonkeyPatch) ->
     assert fault is not None and "has sent the judge more than 50 words" in fault.sentence
 
 
+def test_words_that_no_file_could_hold_are_mended() -> None:
+    """JSON can spell half a character; a report, a store or a terminal that got it would fail in the judge's hands."""
+    said = {"raised": {"type": "Odd\ud800", "message": "\udfff", "frames": []}}
+    fault = play([frame(said)]).fault
+    assert fault is not None and fault.sentence.encode() == b"rank 0 raised Odd?: ?"
+
+
+def test_the_store_is_no_way_around_the_operations() -> None:
+    """What is put into it on the wire counts by bytes and by words; a few are let be."""
+    few, many = ([frame(operation(number, "store_set", key="k"), bytes(24)) for number in range(count)] for count in (4, 5))
+    assert play([b"".join(few), b""]).fault.kind != "malformed"  # type: ignore[union-attr]
+    fault = play([b"".join(many), b""]).fault
+    assert fault is not None and (fault.kind, fault.rank) == ("malformed", 0) and "through the rendezvous store" in fault.sentence
+
+
 def test_tensors_under_way_are_bounded() -> None:
     """Sends that nobody receives fill the judge's memory up to a limit and no further."""
     script = b"".join(frame(operation(number, "send", peer=1), bytes(16)) for number in range(100))

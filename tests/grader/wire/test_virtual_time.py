@@ -70,10 +70,19 @@ def test_receives_that_were_posted_early_block_no_later_one(ranks: Ranks) -> Non
 # --- overlap
 @pytest.mark.parametrize(
     ("function", "theory_s"),
-    [("flat_data_parallel", 6 * 3 + 6 * 1.0), ("overlapped_data_parallel", 6 * 3 + 1.0), ("torch_data_parallel", 6 * 3 + 1.0)],
+    [
+        ("flat_data_parallel", 6 * 3 + 6 * 1.0),
+        ("overlapped_data_parallel", 6 * 3 + 1.0),
+        ("torch_data_parallel", 6 * 3 + 1.0),
+        ("looking_data_parallel", 6 * 3 + 6 * 1.0),
+        ("future_data_parallel", 6 * 3 + 6 * 1.0),
+    ],
 )
 def test_overlap_hides_all_but_the_last_all_reduce(ranks: Ranks, function: str, theory_s: float) -> None:
-    """Six layers of 1 + 2, an all-reduce of 1 each: flat 24, overlapped 19, and so is torch's own DDP; the same in every run."""
+    """Six layers of 1 + 2, an all-reduce of 1 each: flat 24, overlapped 19, and so is torch's own DDP; the same in every run.
+
+    Who looks until it is done, or waits for what follows from its future, has waited: 24.
+    """
     seen = {evaluate(events_of(ranks, function, 2), 0.0, LAYER_BYTES, phase="step").end_s for _ in range(3)}
     assert seen == {theory_s}
 

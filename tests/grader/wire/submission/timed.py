@@ -144,6 +144,39 @@ def overlapped_data_parallel(at):
 
 
 @takes_at
+def looking_data_parallel(at):
+    in_hooks(at, look_until_done)
+
+
+@takes_at
+def future_data_parallel(at):
+    in_hooks(at, wait_for_what_follows)
+
+
+def wait_for_what_follows(work):
+    work.get_future().then(lambda done: done.value()).wait()
+
+
+def look_until_done(work):
+    while not work.is_completed():
+        pass
+
+
+def in_hooks(at, stand_still):
+    """Each layer's all-reduce begins in its hook, which stands still until it is back."""
+    module = network(at)
+
+    def reduce(parameter):
+        stand_still(dist.all_reduce(parameter.grad, async_op=True))
+
+    for parameter in module.parameters():
+        parameter.register_post_accumulate_grad_hook(reduce)
+    with at.phase("step"):
+        step(module)
+        at.join()
+
+
+@takes_at
 def torch_data_parallel(at):
     module = DistributedDataParallel(network(at), bucket_cap_mb=LAYER_BYTES / 2**20, gradient_as_bucket_view=True)
     for _ in range(2):  # the first step is one bucket, for want of the gradients' order; the second tells the others of the new ones
