@@ -152,6 +152,30 @@ def run_gated(observe: Any, world_size: int, direction: str, **case: Any) -> Any
                    gates=Gates(direction, "signal", steps, hold=True, messages=GATED), **case)  # fmt: skip
 
 
+def judge_nothing_else(seen: Any) -> None:
+    """What opens the gates is counted by bytes: so it must be all that could have carried the blocks."""
+    n, block = seen.world_size, 2 * int(np.prod(GATED_SHAPE)) * ITEMSIZE[GATED]
+    for rank in range(n):
+        for event in seen.wire.calls(rank):
+            known = (GATED,) if event.phase == "forward" else (GATED, WIDE) if event.phase == "backward" else ()
+            if event.num_bytes and event.dtype not in known:
+                raise broken(
+                    f"gated, {event.phase or 'outside of both passes'}: rank {rank} calls {event.op} of {event.dtype}{list(event.shape)}.",
+                    f"Expected: keys and values in {GATED}, and backward sums of their gradients in {WIDE}.",
+                    "Something travels beside the blocks.",
+                    "What leaves before the kernel is called must be the block itself.",
+                )
+        for phase in ("forward", "backward"):
+            got = sum(event.num_bytes for event in seen.wire.calls(rank, phase=phase) if event.op != "recv" and event.dtype == GATED)
+            if got > (n - 1) * block:
+                raise broken(
+                    f"gated, {phase}: rank {rank} of {n} sends {got} bytes of keys and values.",
+                    f"Allowed: {(n - 1) * block}, N-1 blocks.",
+                    "More travels than the blocks.",
+                    "What leaves before the kernel is called must be the block itself.",
+                )
+
+
 def judge_gated(seen: Any) -> None:
     """Every gate opened, and the judge's numbers are where a kernel that was called in time has put them."""
     direction, n = seen.request.parameters["direction"], seen.world_size
@@ -166,6 +190,7 @@ def judge_gated(seen: Any) -> None:
             "Start sends and receives of the next block, call the kernel, and only then wait.",
             where="\n".join(seen.fault.lines),
         )
+    judge_nothing_else(seen)
     q, k, v, gradient = ([np.asarray(seen.input(name, rank), np.float64) for rank in range(n)] for name in ("q", "k", "v", "gradient"))
     for rank in range(n):
         blocks = [int(e.facts["source"]) for e in seen.events(rank=rank, kind="mark") if e.name == "block"]

@@ -12,6 +12,7 @@ from tests.laws.sharded_data_parallel.sentences import broken
 
 SIGNIFICANT = 1e-9
 MOST_ABOVE_THEORY = 0.01
+CONTROL_BYTES = 16  # of integers for each parameter in a phase: a map of the used ones
 REDUCING, GATHERING = ("all_reduce", "reduce_scatter", "reduce"), ("all_gather", "broadcast")
 
 
@@ -51,6 +52,19 @@ def volumes(seen: Any, rank: int, phases: list[str]) -> tuple[float, float, floa
     return total["reduce"], total["gather"], total["send"]
 
 
+def judge_control(seen: Any, rank: int, phases: list[str], num_parameters: int) -> None:
+    """Integers are few: weights and gradients that travel as bytes would be counted by nobody."""
+    for phase in phases:
+        num_bytes = sum(bytes_of(event) for event in seen.wire.calls(rank, phase=phase) if is_control(event.dtype) and event.op != "recv")
+        if num_bytes > CONTROL_BYTES * num_parameters:
+            raise broken(
+                f"{phase}: rank {rank} hands {num_bytes} bytes of integers to the network, for {num_parameters} parameters.",
+                f"Allowed: {CONTROL_BYTES} bytes for each parameter.",
+                "More than a map of the used parameters travels beside weights and gradients.",
+                "Send weights and gradients in their own dtype; every rank can find out sizes by itself.",
+            )
+
+
 def judge_volume(
     seen: Any,
     phases: list[str],
@@ -67,6 +81,7 @@ def judge_volume(
     psi = (n - 1) / n * itemsize * sum(sizes)
     padding = (n - 1) * itemsize * len(sizes)  # of each parameter at most N elements, each time that it travels
     for rank in members_of(seen):
+        judge_control(seen, rank, phases, len(sizes))
         reduced, gathered, sent = volumes(seen, rank, phases)
         low, high = psi * (reductions + gathers[0]), psi * (reductions + gathers[1]) + padding * padded
         parts_fit = reduced <= psi * reductions + padding * padded + 1e-6 and gathered <= psi * gathers[1] + padding * padded + 1e-6
@@ -170,7 +185,22 @@ def judge_departures(seen: Any, *, layer_bytes: int, bucket_bytes: int) -> None:
                         "Buckets wait for the end of backward, or are not filled from the last parameter on.",
                         "Launch a bucket's reduction from the hook that sees its last gradient.",
                     )
-    seen.require()
+    judge_no_more(seen, whole_bytes=num_layers * layer_bytes)
+
+
+def judge_no_more(seen: Any, *, whole_bytes: int) -> None:
+    """All that two steps carry is 2Ψ each, and the weights once before: who sends twice, early and right, has not overlapped."""
+    n, num_layers = seen.world_size, seen.request.parameters["num_layers"]
+    most = 5 * (n - 1) / n * whole_bytes + 4 * n * num_layers * (CONTROL_BYTES + ITEMSIZE["float32"])
+    for rank in range(n):
+        total = sum(carried(event) for event in seen.wire.calls(rank))
+        if total > most:
+            raise broken(
+                f"rank {rank} of {n}: in two steps {total:g} bytes are carried.",
+                f"Allowed: {most:g}; each step reduces the gradients and gathers the weights once.",
+                "More travels than gradients and weights.",
+                "What leaves while backward runs must be the gradients themselves. Is anything sent twice?",
+            )
 
 
 def judge_overlap(seen: Any, *, gather_s: float, layer_bytes: int) -> None:
