@@ -35,7 +35,7 @@ class FakeCase:
     fault: Fault | None = None
 
     def __call__(self, probe: str, *, kind: str = "", world_size: int = 1, **_: Any) -> str:
-        self.kind = kind or f"{world_size} ranks"
+        self.kind, self.rests_on_facts = kind or f"{world_size} ranks", probe == "facts"
         self.keys.append(f"key-of-{probe}")
         self.log.append(probe)
         told = Message(seen=f"saw {SECRET}", allowed=SECRET, where=SECRET, diagnosis="ratio 2.00 = world size", output=SECRET)
@@ -43,11 +43,8 @@ class FakeCase:
         if probe == "stub that a law looks at":
             self.fault = Fault("raised", 0, "rank 0 raised NotImplementedError: ring")
         if probe in faults:
-            error = "NotImplementedError: ring" if probe == "stub" else f"ValueError: {SECRET}"
-            raise SubmissionError(
-                Message(seen=f"rank 0 raised {error}", diagnosis=SECRET, output=SECRET), Fault(faults[probe], 0, f"rank 0 raised {error}")
-            )
-        self.rests_on_facts = probe == "facts"
+            seen = "rank 0 raised NotImplementedError: ring" if probe == "stub" else f"rank 0 raised ValueError: {SECRET}"
+            raise SubmissionError(Message(seen=seen, diagnosis=SECRET, output=SECRET), Fault(faults[probe], 0, seen))
         match probe:
             case "broken":
                 raise LawBroken(told)

@@ -91,7 +91,7 @@ def test_on_the_host_nothing_stands_between_probe_and_torch() -> None:
     """An order without a device, or with a pretended one, leaves the CPU profile as it is."""
     for order in ({}, {"device": "pretend", "gpus": ["GPU-0"]}):
         device = enter(order)
-        with capped(device, None), new_tensors_on(device, "/nowhere"):
+        with capped(device, None, 0), new_tensors_on(device, "/nowhere"):
             assert device.type == "cpu" and torch.overrides._get_current_function_mode() is None
 
 
