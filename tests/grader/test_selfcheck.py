@@ -109,14 +109,12 @@ def report_of(assignment: Assignment, seen: dict[str, str], laws: tuple[str, ...
     for task in assignment.tasks:
         marks = []
         for law in task.laws:
-            told = seen.get(law.id, "")
-            message = Message(told, diagnosis=NOT_STARTED if "NotImplementedError" in told else "") if told else None
+            message = Message(seen[law.id], diagnosis=NOT_STARTED * ("NotImplementedError" in seen[law.id])) if law.id in seen else None
             verdict = "failed" if message else "passed"
             if laws is not None and law.id not in laws:
                 verdict, message = "not_judged", None
             case = CaseVerdict(law.id, "case", "the only case", False, verdict, message)
-            earned = law.points if verdict == "passed" else 0
-            marks.append(LawMark(law.id, law.claim, verdict, law.evidence, earned, law.points, message, (case,)))
+            marks += [LawMark(law.id, law.claim, verdict, law.evidence, law.points * (verdict == "passed"), law.points, message, (case,))]
         tasks.append(TaskMark(task.id, task.title, sum(mark.earned for mark in marks), task.points, tuple(marks)))
     earned = sum(task.earned for task in tasks)
     mark = AssignmentMark(assignment.name, assignment.title, earned, assignment.points, tuple(tasks))
