@@ -26,6 +26,8 @@ LONGER = {
     "tests/public/test_*.py": "an assignment's public cases are one file, so that a student finds them",
     "tests/hidden/test_*.py": "likewise",
     "tests/probes/mixed_precision.py": "casts, masters, scaling and steps; it is the next to become a package",
+    "tests/probes/context_parallel.py": "the ring, its kernel, losses and models; likewise",
+    "tests/probes/tensor_parallel.py": "functions, layers and models; likewise",
     "tests/probes/recomputation.py": "accumulation and checkpoints, what is kept and what is run again; and the one after it",
 }
 
