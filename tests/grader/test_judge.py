@@ -45,15 +45,11 @@ class FakeCase:
             self.fault = Fault(faults[probe], 0, f"rank 0 raised {error}")
             if probe != "unheeded stub":  # there a law looks at the fault itself
                 raise SubmissionError(Message(seen=self.fault.sentence, diagnosis=SECRET, output=SECRET), self.fault)
-        match probe:
-            case "broken":
-                raise LawBroken(told)
-            case "gpu":
-                raise NotJudged("no GPU here")
-            case "machine":
-                raise MachineError("out of disk")
-            case "stop":
-                raise KeyboardInterrupt
+        if probe == "broken":
+            raise LawBroken(told)
+        raised = {"gpu": NotJudged("no GPU here"), "machine": MachineError("out of disk"), "stop": KeyboardInterrupt()}
+        if probe in raised:
+            raise raised[probe]
         return probe
 
     def how_to(self) -> Message:
