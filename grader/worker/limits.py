@@ -20,9 +20,10 @@ ON_GPU = 16  # times: the driver opens a device file for each context, and NCCL 
 def set_at_start(*, on_gpu: bool = False, has_capped_memory: bool = False) -> None:
     """No core files, no disk filled, no descriptor flood, no memory that the machine doesn't have."""
     times = ON_GPU if on_gpu else 1
+    keeps_in_files = not has_capped_memory or on_gpu  # a GPU's memory is counted by its allocator, and compiled kernels lie in files
     for what, limit in (
         (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_FSIZE, CAPPED_FILE_BYTES_LIMIT if has_capped_memory else FILE_BYTES_LIMIT * times),
+        (resource.RLIMIT_FSIZE, FILE_BYTES_LIMIT * times if keeps_in_files else CAPPED_FILE_BYTES_LIMIT),
         (resource.RLIMIT_NOFILE, NUM_OPEN_FILES_LIMIT * times),
     ):
         _, hard = resource.getrlimit(what)

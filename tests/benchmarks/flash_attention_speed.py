@@ -24,10 +24,10 @@ from triton.testing import do_bench
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "solutions"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-import flash_attention_hopper
 from flash_attention import flash_attention
 
 from lm.measuring import machine
+from tests.benchmarks import flash_attention_hopper
 
 NUM_TOKENS_IN_ALL = 16384
 SHAPES = [(heads, head_dim, tokens) for heads, head_dim in ((32, 64), (16, 128)) for tokens in (1024, 4096, 16384)]

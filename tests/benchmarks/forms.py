@@ -36,8 +36,8 @@ def interval(estimate: Document | None) -> str:
 def attention(document: Document, pictures: Pictures) -> Iterator[str]:
     """TFLOP/s of each way, forward and backward."""
     ways = list(document["shapes"][0]["measured"])
-    yield (f"Attention in {document['dtype']}, causal, batch × tokens = 16 384: TFLOP/s, forward/backward. `reference` is "
-           "solutions/flash_attention.py; `hopper` has the forward of solutions/flash_attention_hopper.py and that backward.")  # fmt: skip
+    yield (f"Attention in {document['dtype']}, causal, batch × tokens = 16 384: TFLOP/s, forward/backward. `reference` is the "
+           "solution; `hopper` has its backward and the forward of tests/benchmarks/flash_attention_hopper.py.")  # fmt: skip
     rows = []
     for shape in document["shapes"]:
         seen = map(shape["measured"].get, ways)

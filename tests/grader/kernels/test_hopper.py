@@ -48,16 +48,15 @@ subprocess.run([knobs.nvidia.ptxas.path, "-arch=sm_90a", "-v", "kernel.ptx", "-o
 
 @pytest.fixture(scope="module")
 def hopper() -> Iterator[ModuleType]:
-    """The module, which imports the readable file beside it."""
+    """The module, which imports the readable file."""
     pytest.importorskip("triton")
-    names = ("flash_attention", "flash_attention_hopper")
-    before = {name: sys.modules.pop(name, None) for name in names}
+    before = sys.modules.pop("flash_attention", None)
     sys.path.insert(0, str(ROOT / "solutions"))
-    yield importlib.import_module("flash_attention_hopper")
+    yield importlib.import_module("tests.benchmarks.flash_attention_hopper")
     sys.path.remove(str(ROOT / "solutions"))
-    for name in names:
-        del sys.modules[name]
-    sys.modules.update({name: module for name, module in before.items() if module is not None})
+    del sys.modules["flash_attention"]
+    if before is not None:
+        sys.modules["flash_attention"] = before
 
 
 @pytest.mark.parametrize("block_d", [64, 128])
@@ -65,7 +64,12 @@ def test_it_compiles_for_hopper_without_spills_and_with_asynchronous_products(bl
     """ptxas says what it had to spill, and warns where it makes products wait for one another (C7510 to C7519)."""
     pytest.importorskip("triton")
     (tmp_path / "compiled.py").write_text(COMPILED)
-    environment = {"PYTHONPATH": str(ROOT / "solutions"), "TRITON_CACHE_DIR": str(tmp_path), "HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    environment = {
+        "PYTHONPATH": f"{ROOT / 'solutions'}:{ROOT / 'tests' / 'benchmarks'}",
+        "TRITON_CACHE_DIR": str(tmp_path),
+        "HOME": str(tmp_path),
+        "PATH": "/usr/bin:/bin",
+    }
     words = [sys.executable, "compiled.py", str(block_d)]
     seen = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert seen.returncode == 0, seen.stderr[-3000:]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from grader import racing
+from grader.commands import racing
 from grader.course import find_root, load, load_assignment
 from grader.errors import CourseError
 from grader.records import Race

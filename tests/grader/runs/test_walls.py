@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -117,6 +119,31 @@ def test_memory_taken_at_import_is_the_submissions_own(submit: Callable) -> None
     fault = submit(source.format(put_by=32))("run", returns=returns, limited=True, limits=limits).fault
     assert fault is not None and fault.kind == "memory"
     assert submit(source.format(put_by=32).replace("24 *", "12 *"))("run", returns=returns, limited=True, limits=limits).rank(0)["got"] == 1
+
+
+def test_a_library_that_a_submission_imports_is_not_its_memory(submit: Callable) -> None:
+    """networkx, which torch brings, takes 12 MiB when it is imported, here at the top of the file and within the function."""
+    from grader.records import Limits, MiB
+
+    source = """
+        import networkx
+        def run(inputs, limited):
+            import networkx.algorithms.flow
+            return {"got": torch.ones(13 * 2**18)[:1]}
+    """
+    limits, returns = Limits(extra_bytes=16 * MiB), {"got": ("float32", (1,))}
+    assert submit(source)("run", returns=returns, limited=True, limits=limits).rank(0)["got"] == 1
+
+
+@pytest.mark.parametrize(("on_gpu", "capped"), [(False, False), (False, True), (True, False), (True, True)])
+def test_files_are_no_memory_on_the_host_only(on_gpu: bool, capped: bool) -> None:
+    """On a GPU compiled kernels are kept in files, and its memory is counted by its allocator."""
+    program = (
+        "import resource; from grader.worker import limits; "
+        f"limits.set_at_start(on_gpu={on_gpu}, has_capped_memory={capped}); print(resource.getrlimit(resource.RLIMIT_FSIZE)[0])"
+    )
+    allowed_bytes = int(subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True, cwd=ROOT).stdout)
+    assert (allowed_bytes >= 2**26) is (on_gpu or not capped)
 
 
 def test_honest_work_finds_what_it_needs(submit: Callable) -> None:

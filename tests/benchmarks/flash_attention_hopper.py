@@ -6,7 +6,7 @@ loads. A consumer starts the scores of the next tile and the output of this one,
 take turns, so that one multiplies while another exponentiates. Programs stay, and each works through a list of blocks that the host has
 made (`schedule`): the next block's tiles are on their way while the last one ends. Ideas: J. Shah et al., "FlashAttention-3", 2024.
 
-Everything else, the backward pass included, is `flash_attention.py`'s. Measured beside it: tests/benchmarks/flash_attention_speed.py.
+Everything else, the backward pass included, is that of solutions/flash_attention.py, beside which flash_attention_speed.py measures it.
 """
 
 # B batch, H query heads, G key/value heads (H is a multiple of G), T queries, S keys, D head dim
