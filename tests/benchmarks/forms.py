@@ -112,8 +112,16 @@ def many_gpus(document: Document, pictures: Pictures) -> Iterator[str]:
 
 
 def gpu_profile(document: Document, pictures: Pictures) -> Iterator[str]:
-    """Step by step, whether all was as expected."""
+    """Every assignment in one go, then the steps before it, and whether all was as expected."""
     yield document["about"]
+    wholes = document["whole"]
+    heads = [f"{run['date']}: {'passed' if run['passed'] else 'failed'}, {run['wall_s']:.0f} s" for run in wholes]
+    yield table(
+        ["whole, cases / laws / seconds", *heads],
+        ([name, *(f"{each['cases']} / {each['laws']} / {each['wall_s']:.0f}" for each in (run["assignments"][name] for run in wholes))]
+         for name in wholes[-1]["assignments"]),
+    )  # fmt: skip
+    yield "Before that, assignment by assignment; what was not as expected was mended then:"
     rows = []
     for run in document["runs"]:
         figures = [str(run.get(name, "")) for name in ("gpus", "cases", "laws")]
