@@ -1,8 +1,9 @@
-"""The forward for Hopper, where there is none: it compiles without spills, and its list of blocks is whole and even."""
+"""The forward for Hopper, where there is none: it compiles without spills, played it is right, and its blocks are dealt out evenly."""
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import itertools
 import re
 import statistics
@@ -13,6 +14,10 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import torch
+
+from tests.grader.kernels.hopper_machine import Misplayed
+from tests.grader.kernels.hopper_on_host import on_host
 
 ROOT = Path(__file__).resolve().parents[3]
 # Triton is told before it is imported whether kernels are interpreted: so, in a process of its own.
@@ -97,3 +102,67 @@ def test_every_block_is_worked_on_once_and_programs_end_together(hopper: ModuleT
     assert max(loads) <= statistics.mean(loads) + max(turns)
     if causal and num_queries == 4096:
         assert max(loads) <= 1.01 * statistics.mean(loads)  # dealt out one after the other, it would be 1.27
+
+
+# --- played on the host ----------------------------------------------------------------------------------------------
+SHAPES = [  # B, H, G, T, S, D, causal
+    (1, 2, 1, 300, 300, 64, True),
+    (1, 2, 2, 200, 333, 40, False),
+    (2, 2, 1, 260, 260, 128, True),
+    (1, 1, 1, 5, 5, 128, True),
+]
+
+
+def largest_error(hopper: ModuleType, shape: tuple[int, ...], lot: int) -> float:
+    """Of o beside float64, over what one rounding to bfloat16 of the largest weight and of o may take; of lse, over 1e-5."""
+    batch, num_heads, num_kv_heads, num_queries, num_keys, head_dim, causal = shape
+    generator = torch.Generator().manual_seed(lot)
+    q, k, v = (
+        torch.randn(batch, heads, tokens, head_dim, generator=generator).bfloat16()
+        for heads, tokens in ((num_heads, num_queries), (num_kv_heads, num_keys), (num_kv_heads, num_keys))
+    )
+    with on_host(hopper, ["forward_kernel"], num_processors=2, lot=lot):
+        o, lse = hopper.flash_attention_forward(q, k, v, causal=bool(causal))
+    expected, expected_lse = hopper.readable.tiled_attention(q.double(), k.double(), v.double(), causal=bool(causal))
+    of_o = (o.double() - expected).abs().max() / (2 * 2**-8 * v.double().abs().max())
+    return float(torch.maximum(of_o, (lse - expected_lse).abs().max() / 1e-5).nan_to_num(nan=torch.inf))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_played_on_the_host_it_is_right_in_whatever_order_things_happen(hopper: ModuleType, shape: tuple[int, ...]) -> None:
+    """Several lots: who goes on at a barrier, and when a copy lands."""
+    assert max(largest_error(hopper, shape, lot) for lot in range(5)) <= 1
+
+
+BROKEN = [  # what is taken out of the kernel or put in, and what is seen then
+    ("wait_full(k_full, i)\n                mbarrier.wait(turns", "mbarrier.wait(turns", "had not arrived"),
+    ("signal(v_free, i - 1)\n                p_narrow", "p_narrow", "wait for ever"),  # a slot that is never free again
+    ("deps=(o_to_be, p_narrow))\n                signal(v_free, i - 1)", "deps=(o_to_be, p_narrow))", "wait for ever"),
+    ("s = warpgroup_mma_wait(1, deps=(s_to_be,))", "s = warpgroup_mma_wait(2, deps=(s_to_be,))", "before it was waited for"),
+    ("s = warpgroup_mma_wait(1, deps=(s_to_be,))\n                signal(k_free, i)",
+     "signal(k_free, i)\n                s = warpgroup_mma_wait(1, deps=(s_to_be,))", "while a product read it"),
+    ("wait_free(free, i)\n    barrier", "barrier", "overwritten"),  # loads over what is still read
+    ("tma.store_wait(0)  # the last", "#", "overwritten while it was stored"),
+    ("fence_async_shared()\n            tma", "tma", "without a fence"),
+    ("o = o * gl.convert_layout(rescale, rows_of_o)[:, None]\n                wait_full", "wait_full", ""),  # wrong values only
+    ("seen = offs_q + 1", "seen = offs_q", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("there", "instead", "seen"), BROKEN, ids=range(len(BROKEN)))
+def test_a_broken_kernel_is_seen(hopper: ModuleType, there: str, instead: str, seen: str, tmp_path: Path) -> None:
+    """A wait, a signal, a fence or a factor left out: some lot shows it, by a sentence or by wrong values."""
+    source = Path(hopper.__file__ or "").read_text()
+    assert source.count(there) == 1
+    (tmp_path / "broken.py").write_text(source.replace(there, instead))
+    specification = importlib.util.spec_from_file_location("broken", tmp_path / "broken.py")
+    assert specification is not None and specification.loader is not None
+    broken = sys.modules["broken"] = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(broken)
+    words, errors = [], []
+    for lot in range(5):
+        try:
+            errors.append(largest_error(broken, (1, 1, 1, 700, 700, 128, True), lot))
+        except Misplayed as misplayed:
+            words.append(str(misplayed))
+    assert any(seen in each for each in words) if seen else max(errors) > 1, (words, errors)
