@@ -23,6 +23,7 @@ LONGER = {
     "solutions/context_parallel.py": "a given kernel, the ring in both directions and what surrounds it, which a student writes in turn",
     "solutions/tensor_parallel.py": "the functions, the layers made of them and the model made of those, which a student writes in turn",
     "tests/benchmarks/flash_attention_hopper.py": "one kernel: who loads, who consumes, and what both hold",
+    "tests/benchmarks/flash_attention_hopper_backward.py": "likewise",
     "tests/public/test_*.py": "an assignment's public cases are one file, so that a student finds them",
     "tests/hidden/test_*.py": "likewise",
     "tests/probes/mixed_precision.py": "casts, masters, scaling and steps; it is the next to become a package",

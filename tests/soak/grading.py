@@ -2,8 +2,8 @@
 
     python -m tests.soak.grading --times 50 [--assignment collectives]
 
-The solution and the variants take turns. A comment with the grading's number is added to every file: from it come all inputs, since seeds
-are made from what was handed in, so `--first 37 --times 1` grades the 37th again.
+The solution and the variants take turns, but for those that break a rule on purpose. A comment with the grading's number is added to every
+file: from it come all inputs, since seeds are made from what was handed in, so `--first 37 --times 1` grades the 37th again.
 """
 
 from __future__ import annotations
@@ -48,10 +48,11 @@ def busy_cores(num: int) -> Iterator[None]:
 
 def right_answer(course: Course, assignment: Assignment, number: int, folder: Path) -> str:
     """Write the right answer whose turn it is into `folder`; -> what it is called."""
-    variants = overlay_paths(course, "variants", assignment)
+    variants = [load_overlay(course, assignment, path) for path in overlay_paths(course, "variants", assignment)]
+    variants = [variant for variant in variants if not variant.header.policy]
     turn = number % (len(variants) + 1)
     if turn:
-        load_overlay(course, assignment, variants[turn - 1]).write(course, assignment, folder)
+        variants[turn - 1].write(course, assignment, folder)
     else:
         folder.mkdir(parents=True)
         for file in assignment.files:
@@ -59,7 +60,7 @@ def right_answer(course: Course, assignment: Assignment, number: int, folder: Pa
     for file in assignment.files:
         with (folder / file).open("a", encoding="utf-8") as text:
             text.write(f"\n# {number}\n")
-    return f"variant {variants[turn - 1].stem}" if turn else "solution"
+    return f"variant {Path(variants[turn - 1].path).stem}" if turn else "solution"
 
 
 def grade_once(assignment: str, submission: Path, out: Path) -> tuple[int, int, list[str], float]:

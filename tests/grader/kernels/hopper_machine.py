@@ -24,10 +24,10 @@ class Misplayed(Exception):
 # --- memory ----------------------------------------------------------------------------------------------------------
 @dataclass
 class Shared:
-    """Shared memory, or a view of it. `unfenced` is shared by all views: written to by threads, and no fence since."""
+    """Shared memory, or a view of it. All views share `writes`: which places threads have written to, and not fenced since."""
 
     data: Tensor
-    unfenced: list[bool] = field(default_factory=lambda: [False])
+    writes: list[tuple[int, int, int]] = field(default_factory=list)  # first place, last place, thread
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -40,19 +40,38 @@ class Shared:
     def index(self, place: int) -> Shared:
         if not 0 <= place < len(self.data):
             raise Misplayed(f"slot {place} of {len(self.data)}")
-        return Shared(self.data[place], self.unfenced)
+        return Shared(self.data[place], self.writes)
 
     def reshape(self, shape: Sequence[int]) -> Shared:
-        return Shared(self.data.view(*shape), self.unfenced)
+        return Shared(self.data.view(*shape), self.writes)
 
     def permute(self, dims: Sequence[int]) -> Shared:
-        return Shared(self.data.permute(*dims), self.unfenced)
+        return Shared(self.data.permute(*dims), self.writes)
+
+    def slice(self, first: int, length: int, dim: int) -> Shared:
+        return Shared(self.data.narrow(dim, first, length), self.writes)
+
+    def load(self, layout: Any) -> Tensor:
+        return self.data.clone()
 
     def store(self, value: Tensor) -> None:
         if value.dtype != self.data.dtype or value.shape != self.data.shape:
             raise Misplayed(f"stores {value.dtype} {list(value.shape)} into {self.data.dtype} {list(self.data.shape)}")
         self.data.copy_(value)
-        self.unfenced[0] = True
+        self.writes.append((*self._places(), threading.get_ident()))
+
+    def fence(self) -> None:
+        """What the calling thread has written is seen by the copy engine and by products."""
+        self.writes[:] = [write for write in self.writes if write[2] != threading.get_ident()]
+
+    @property
+    def is_unfenced(self) -> bool:
+        first, last = self._places()
+        return any(write[0] <= last and first <= write[1] for write in self.writes)
+
+    def _places(self) -> tuple[int, int]:
+        first = self.data.storage_offset()
+        return first, first + sum((extent - 1) * stride for extent, stride in zip(self.data.shape, self.data.stride(), strict=True))
 
 
 class Described:
@@ -79,6 +98,10 @@ class Pointer:
 
     memory: Tensor
     offset: Any = 0
+
+    @property
+    def dtype(self) -> SimpleNamespace:
+        return SimpleNamespace(element_ty=self.memory.dtype)
 
     def __add__(self, more: Any) -> Pointer:
         return Pointer(self.memory, self.offset + more)
@@ -111,12 +134,12 @@ class Product:
 
     operands: tuple[Tensor | Shared, ...]
     begun: tuple[Tensor, ...]
-    addend: Tensor | None
+    addend: Tensor | Product | None  # products of one group of warps are made in order, so one may add to the one before
     is_done: bool = False
 
     def end(self) -> None:
         for operand, before in zip(self.operands, self.begun, strict=True):
-            if not torch.equal(seen_in(operand), before):
+            if not is_same(seen_in(operand), before):
                 raise Misplayed("a tile was overwritten, or had not arrived, while a product read it")
         self.is_done = True
 
@@ -124,12 +147,23 @@ class Product:
     def value(self) -> Tensor:
         a, b = self.begun
         product = a.float() @ b.float()
-        return product if self.addend is None else product + self.addend
+        before = self.addend.value if isinstance(self.addend, Product) else self.addend
+        return product if before is None else product + before
+
+
+def unfenced(*operands: Tensor | Shared) -> bool:
+    """Whether the copy engine and products may not see yet what a thread has written there."""
+    return any(isinstance(operand, Shared) and operand.is_unfenced for operand in operands)
 
 
 def seen_in(operand: Tensor | Shared) -> Tensor:
-    """What a product would read now; a number for NaN, so that it can be compared."""
-    return (operand.data if isinstance(operand, Shared) else operand).clone().nan_to_num(nan=-1e30)
+    """A copy of what a product would read now."""
+    return (operand.data if isinstance(operand, Shared) else operand).clone()
+
+
+def is_same(one: Tensor, other: Tensor) -> bool:
+    """Whether both hold the same numbers; a NaN is equal to a NaN."""
+    return bool(((one == other) | (one.isnan() & other.isnan())).all())
 
 
 class Stage:

@@ -17,7 +17,19 @@ from typing import Any
 import torch
 from triton.runtime.jit import JITCallable
 
-from tests.grader.kernels.hopper_machine import Barrier, Described, Misplayed, Pointer, Product, Shared, Stage, Tensor, seen_in
+from tests.grader.kernels.hopper_machine import (
+    Barrier,
+    Described,
+    Misplayed,
+    Pointer,
+    Product,
+    Shared,
+    Stage,
+    Tensor,
+    is_same,
+    seen_in,
+    unfenced,
+)
 
 
 # --- the language ----------------------------------------------------------------------------------------------------
@@ -59,7 +71,7 @@ class Tma:
         self.stage.rest()
 
     def async_copy_shared_to_global(self, described: Described, place: Sequence[int], tile: Shared) -> None:
-        if tile.unfenced[0]:
+        if unfenced(tile):
             raise Misplayed("stores from shared memory that was written to, without a fence between")
         self.stage.here.stores.append((described, place, tile, seen_in(tile)))
         self.stage.rest()
@@ -68,7 +80,7 @@ class Tma:
         stores = self.stage.here.stores
         while len(stores) > pending:
             described, place, tile, before = stores.pop(0)
-            if not torch.equal(seen_in(tile), before):
+            if not is_same(seen_in(tile), before):
                 raise Misplayed("a tile was overwritten while it was stored")
             target, inside = described.tile(place)
             target.copy_(tile.data[inside])
@@ -79,10 +91,10 @@ class Gl:
 
     float32, int32, int64, constexpr = torch.float32, torch.int32, torch.int64, int
 
-    def __init__(self, stage: Stage, program: int) -> None:
-        self.stage, self.program, self.allocated = stage, program, list[Shared]()
-        for layout in ("NVMMADistributedLayout", "DotOperandLayout", "SliceLayout", "BlockedLayout"):
-            setattr(self, layout, lambda *_: None)
+    def __init__(self, stage: Stage, program: int, num_programs: int) -> None:
+        self.stage, self.program, self.programs, self.allocated = stage, program, num_programs, list[Shared]()
+        for layout in ("NVMMADistributedLayout", "DotOperandLayout", "SliceLayout", "BlockedLayout", "NVMMASharedLayout"):
+            setattr(self, layout, lambda *_, **named: None)
         self.static_range, self.maximum, self.minimum = range, _either(torch.maximum, max), _either(torch.minimum, min)
         self.exp2, self.log2 = torch.exp2, torch.log2
         self.max, self.sum = lambda x, axis: x.amax(axis), lambda x, axis: x.sum(axis)
@@ -101,6 +113,9 @@ class Gl:
     def warp_specialize(self, parts: Sequence[tuple[Callable[..., None], Sequence[Any]]], num_warps: Any, num_registers: Any) -> None:
         self.stage.play([lambda run=run, given=given: run(*given) for run, given in parts])
 
+    def num_programs(self, axis: int) -> int:
+        return self.programs
+
     def arange(self, first: int, last: int, layout: Any) -> Tensor:
         return torch.arange(first, last)
 
@@ -113,19 +128,27 @@ class Gl:
     def where(self, mask: Tensor, one: Any, other: Any) -> Tensor:
         return torch.where(mask, one, other)
 
-    def load(self, pointer: Pointer) -> int:
-        return int(pointer.memory[pointer.offset])
+    def atomic_add(self, pointer: Pointer, value: Tensor, sem: str) -> None:
+        pointer.memory.index_put_((pointer.offset,), value, accumulate=True)
 
-    def store(self, pointer: Pointer, value: Tensor, mask: Tensor) -> None:
-        pointer.memory[pointer.offset[mask]] = value[mask]
+    def load(self, pointer: Pointer, mask: Tensor | None = None, other: float = 0.0) -> Any:
+        if not isinstance(pointer.offset, Tensor):
+            return int(pointer.memory[pointer.offset])
+        return pointer.memory[pointer.offset] if mask is None else torch.where(mask, pointer.memory[pointer.offset * mask], other)
+
+    def store(self, pointer: Pointer, value: Tensor, mask: Tensor | None = None) -> None:
+        places, values = (pointer.offset, value) if mask is None else (pointer.offset[mask], value[mask])
+        pointer.memory[places] = values
 
 
 def _either(of_tensors: Callable[..., Any], of_numbers: Callable[..., Any]) -> Callable[..., Any]:
     return lambda a, b: of_tensors(a, b) if isinstance(a, Tensor) else of_numbers(a, b)
 
 
-def _language(stage: Stage, program: int) -> dict[str, Any]:
+def _language(stage: Stage, program: int, num_programs: int) -> dict[str, Any]:
     def warpgroup_mma(a: Any, b: Shared, acc: Tensor, *, use_acc: bool = True, is_async: bool = False) -> Product | Tensor:
+        if unfenced(a, b):
+            raise Misplayed("a product reads shared memory that was written to, without a fence between")
         product = Product((a, b), (seen_in(a), seen_in(b)), acc if use_acc else None)
         if not is_async:
             return product.value
@@ -144,9 +167,9 @@ def _language(stage: Stage, program: int) -> dict[str, Any]:
 
     def fence_async_shared() -> None:
         for memory in gl.allocated:
-            memory.unfenced[0] = False
+            memory.fence()
 
-    gl = Gl(stage, program)
+    gl = Gl(stage, program, num_programs)
     return {
         "gl": gl, "mbarrier": Mbarrier(stage), "tma": Tma(stage), "warpgroup_mma": warpgroup_mma, "warpgroup_mma_wait": warpgroup_mma_wait,
         "fence_async_shared": fence_async_shared,
@@ -167,12 +190,12 @@ class Played:
         options = {name: value for name, value in options.items() if name not in ("num_warps", "maxnreg")}
         arguments = [_argument(each) for each in given]
         for program in range(num_programs):
-            kernel = self._functions(Stage(self.lot), program)[self.name]
+            kernel = self._functions(Stage(self.lot), program, num_programs)[self.name]
             kernel(*arguments, **options)
 
-    def _functions(self, stage: Stage, program: int) -> dict[str, Any]:
+    def _functions(self, stage: Stage, program: int, num_programs: int) -> dict[str, Any]:
         """The module's names, its jitted functions plain ones, which see the played language."""
-        seen = self.names | _language(stage, program)
+        seen = self.names | _language(stage, program, num_programs)
         for name, value in self.names.items():
             if isinstance(value, JITCallable):
                 seen[name] = types.FunctionType(value.fn.__code__, seen, name, value.fn.__defaults__)
@@ -181,14 +204,14 @@ class Played:
 
 def _argument(given: Any) -> Any:
     if isinstance(given, Tensor):
-        return Pointer(given.view(-1))
+        return Pointer(given.as_strided((given.untyped_storage().nbytes() // given.itemsize - given.storage_offset(),), (1,)))
     return Described(given) if hasattr(given, "block_shape") else given
 
 
 @contextlib.contextmanager
 def on_host(module: ModuleType, kernels: Sequence[str], *, num_processors: int, lot: int) -> Iterator[None]:
-    """`module` with `kernels` played, on a device that has `num_processors`, and which its `is_served` takes for a Hopper."""
-    before = {name: getattr(module, name) for name in [*kernels, "is_served"]}
+    """`module` with `kernels` played, on a device with `num_processors`, which its `is_served`, if it has one, takes for a Hopper."""
+    before = {name: getattr(module, name) for name in [*kernels, "is_served"] if hasattr(module, name)}
     properties = torch.cuda.get_device_properties
     try:
         for name in kernels:
