@@ -355,3 +355,19 @@ def flash_attention_backward(
     )  # fmt: skip
     finish_kernel[by_blocks](sums, dq, num_queries, head_dim, scale, ROWS=ROWS, BLOCK_D=BLOCK_D, num_warps=4)
     return dq, dk, dv
+
+
+class FlashAttentionFunction(forward.FlashAttentionFunction):
+    """The forward for Hopper, and this backward."""
+
+    @staticmethod
+    def backward(ctx, do_BHTD):
+        """-> a gradient for each argument of `forward`: dq, dk, dv, and None for what isn't a tensor."""
+        return *flash_attention_backward(do_BHTD, *ctx.saved_tensors, **ctx.options), None, None
+
+
+def flash_attention(
+    q_BHTD: torch.Tensor, k_BGSD: torch.Tensor, v_BGSD: torch.Tensor, *, causal: bool = False, scale: float | None = None
+) -> torch.Tensor:
+    """What `flash_attention.flash_attention` returns, differentiable likewise."""
+    return FlashAttentionFunction.apply(q_BHTD, k_BGSD, v_BGSD, causal, scale)

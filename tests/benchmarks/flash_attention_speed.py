@@ -1,6 +1,7 @@
 """Forward and backward of the reference FlashAttention on a GPU, with its forward for Hopper, beside torch's own attentions, in one run.
 
     python tests/benchmarks/flash_attention_speed.py --out flash_attention.json
+    python tests/benchmarks/flash_attention_speed.py --one-pass     # with the experimental backward beside them
 
 bfloat16, causal, batch × tokens = 16384. The backward counts as 2.5 forwards (five matrix products for two). Errors come first: a kernel
 that is wrong is not timed. Peers that this torch or GPU lacks are left out by name.
@@ -27,11 +28,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from flash_attention import flash_attention
 
 from lm.measuring import machine
-from tests.benchmarks import flash_attention_hopper
+from tests.benchmarks import flash_attention_hopper, flash_attention_hopper_backward
 
 NUM_TOKENS_IN_ALL = 16384
 SHAPES = [(heads, head_dim, tokens) for heads, head_dim in ((32, 64), (16, 128)) for tokens in (1024, 4096, 16384)]
-OURS = ("reference", "hopper")
+OURS = ["reference", "hopper"]
+ONE_PASS = "one_pass"
 WARMUP_MS, REPEAT_MS = 40, 160
 Attention = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -54,10 +56,11 @@ def flex(tokens: int) -> Attention:
 
 
 def peers(tokens: int) -> dict[str, Attention]:
-    """Everything that is timed at this length, the reference first. "hopper" has a forward of its own and the reference's backward."""
+    """All that may be timed at this length, the reference first. "hopper" has a forward of its own, "one_pass" a backward too."""
     return {
         "reference": lambda q, k, v: flash_attention(q, k, v, causal=True),
         "hopper": lambda q, k, v: flash_attention_hopper.flash_attention(q, k, v, causal=True),
+        ONE_PASS: lambda q, k, v: flash_attention_hopper_backward.flash_attention(q, k, v, causal=True),
         "sdpa_flash": with_backend(SDPBackend.FLASH_ATTENTION),
         "sdpa_cudnn": with_backend(SDPBackend.CUDNN_ATTENTION),
         "flex": flex(tokens),
@@ -98,21 +101,25 @@ def main() -> None:
     """Check, time, write one JSON file, rewritten after every shape."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", ".")) / "flash_attention.json")
+    parser.add_argument("--one-pass", action="store_true", help="check and time the backward in one pass as well")
     options = parser.parse_args()
+    ours = [*OURS, ONE_PASS] if options.one_pass else OURS
     torch.manual_seed(0)
     document: dict[str, Any] = machine(torch.device("cuda", 0)) | {"dtype": "bfloat16", "causal": True, "errors": {}, "shapes": []}
     for shape in ((2, 4, 1024, 64), (2, 4, 1024, 128), (1, 2, 777, 64), (1, 2, 300, 96)):
         errors = {}
-        ours = {name: peers(shape[2])[name] for name in OURS}
-        for name, attend in (ours | {"sdpa_math": with_backend(SDPBackend.MATH)}).items():
+        checked = {name: peers(shape[2])[name] for name in ours}
+        for name, attend in (checked | {"sdpa_math": with_backend(SDPBackend.MATH)}).items():
             errors[name] = relative_errors(attend, shape, torch.bfloat16)
         document["errors"]["x".join(map(str, shape))] = errors
         print(shape, {name: {part: f"{error:.1e}" for part, error in each.items()} for name, each in errors.items()}, flush=True)
-        assert all(error < 2e-2 for name in OURS for error in errors[name].values()), "wrong: not timed"
+        assert all(error < 2e-2 for name in ours for error in errors[name].values()), "wrong: not timed"
     for heads, head_dim, tokens in SHAPES:
         measured: dict[str, Any] = {}
         torch._dynamo.reset()  # FlexAttention's recompilations are counted over all shapes
         for name, attend in peers(tokens).items():
+            if name == ONE_PASS and name not in ours:
+                continue
             try:
                 measured[name] = time_one(attend, heads, head_dim, tokens)
             except Exception as lacking:
