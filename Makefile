@@ -1,6 +1,6 @@
 # One command for a student: make grade. All the others: make help.
 .DEFAULT_GOAL := help
-.PHONY: help setup grade gpu race watch laws hint test check selfcheck starter mutants exploits soak classoak slurm gpusoak sanitize pages bench report data release upgrade site FORCE
+.PHONY: help setup grade gpu race watch laws hint test check selfcheck starter mutants edits exploits soak classoak slurm gpusoak sanitize pages bench report data release upgrade site FORCE
 
 # Given on the command line only: a variable K or OUT of the shell is somebody else's.
 A          =
@@ -34,7 +34,7 @@ help: ## this table
 	@echo '  A           assignments by name or number; all if empty      SUBMISSION  what to grade'
 	@echo '  PROFILE     gpu judges the same laws on GPUs as well         OUT         where the report is written'
 	@echo '  K           only tests whose name contains this              PYTHON      which Python makes .venv'
-	@echo '  LAW         a law or a task to get a hint for             TIMES       how often soak grades and kills; 50'
+	@echo '  LAW         a law or a task to get a hint for             TIMES       how often soak grades and kills, and how many edits; 50'
 
 setup: $(STAMP) ## make .venv, or bring it up to date (every other target does so first)
 	@echo ".venv is ready."
@@ -84,6 +84,10 @@ starter: $(STAMP) ## write starter/ anew from solutions/
 
 mutants: $(STAMP) ## run every wrong answer: is it caught, and by the right law?
 	@$(PY) -m grader.cli mutants $(CHOICE) $(ONLY)
+
+edits: $(STAMP) ## TIMES random edits of each solution: one that costs no point is a hole in the laws, or means the same
+	$(OURS)
+	@$(PY) -m tests.soak.edits --times $(TIMES) $(CHOICE)
 
 exploits: $(STAMP) ## grade dishonest submissions: none may gain anything, and nothing of them may be left
 	@$(PY) -m grader.cli exploits $(ONLY) $(if $(TABLE),--table "$(TABLE)") $(if $(LEVEL),--level "$(LEVEL)")
