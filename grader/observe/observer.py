@@ -100,30 +100,33 @@ class Case:
         self._require_files()
         require_allowed(self._assignment, self._submission)
         self._require_work()
-        submission = self._submission
-        secret = secret_of(self._hidden)
-        plain, network = _plain(parameters), Network(transport, rendezvous, late)
+        if gates is not None and transport != "wire":
+            raise CourseError("gates need transport='wire': elsewhere the judge does not see what was sent")
         case = Request(
-            assignment=self._assignment.name, probe=probe, parameters=plain, world_size=world_size, inputs={}, returns={},
-            network=network, limits=limits or Limits(), flavour=flavour, shares_folder=shares_folder,
+            assignment=self._assignment.name, probe=probe, parameters=_plain(parameters), world_size=world_size, inputs={}, returns={},
+            network=Network(transport, rendezvous, late), limits=limits or Limits(), flavour=flavour, shares_folder=shares_folder,
         )  # fmt: skip
-        given = inputs(generator(secret, submission.hash, case.case())) if callable(inputs) else inputs or {}
-        seed = seed_of(secret, submission.hash, case.case(), "probe")
+        request = replace(self._drawn(case, inputs or {}, gates), returns=pack_returns(returns or {}, world_size))
+        gpu = self._observer.gpu
+        return self._observed(request if gpu is None else gpu.on_gpu(self._assignment, request, host=host))
+
+    def _drawn(self, case: Request, inputs: Inputs | MakeInputs, gates: Gates | None) -> Request:
+        """The case with all that is drawn for it, each from a seed of its own."""
+        secret, submission = secret_of(self._hidden), self._submission.hash
+        given = inputs(generator(secret, submission, case.case())) if callable(inputs) else inputs
         if gates is not None:
-            if transport != "wire":
-                raise CourseError("gates need transport='wire': elsewhere the judge does not see what was sent")
-            gates = replace(gates, seed=seed_of(secret, submission.hash, case.case(), "gates"))
-        packed, declared = pack_inputs(given, world_size), pack_returns(returns or {}, world_size)
-        request = replace(case, inputs=packed, returns=declared, seed=seed, gates=gates)
-        if self._observer.gpu is not None:
-            request = self._observer.gpu.on_gpu(self._assignment, request, host=host)
-        key = self._observer.key(submission, request)
+            gates = replace(gates, seed=seed_of(secret, submission, case.case(), "gates"))
+        seed = seed_of(secret, submission, case.case(), "probe")
+        return replace(case, inputs=pack_inputs(given, case.world_size), seed=seed, gates=gates)
+
+    def _observed(self, request: Request) -> Observation:
+        """What a run of it shows, now or at another time."""
+        observer, key = self._observer, self._observer.key(self._submission, request)
         self.keys.append(key)
-        backlog = self._observer.backlog
-        if backlog is not None:
-            outcome = backlog.outcome(self._assignment, submission, request, key, self._test)
+        if observer.backlog is not None:
+            outcome = observer.backlog.outcome(self._assignment, self._submission, request, key, self._test)
         else:
-            outcome = self._observer.runs.outcome(self._assignment, submission, request, key)
+            outcome = observer.runs.outcome(self._assignment, self._submission, request, key)
         self.fault = outcome.fault
         return Observation(request, outcome, key=key, how_to=self.how_to, told_facts=self._note_facts)
 

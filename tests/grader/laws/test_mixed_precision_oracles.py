@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.laws.mixed_precision import casts, formats, masters
 from tests.laws.mixed_precision.scaling import published_scales
-from tests.probes import mixed_precision as probe
+from tests.probes.mixed_precision.casts import OPERATIONS
 
 RULES = st.fixed_dictionaries(
     {
@@ -109,9 +109,9 @@ def test_the_wide_operations_formulas_are_torchs() -> None:
     rng = np.random.default_rng(4)
     a, b, v = rng.standard_normal((4, 4)) * 3, rng.standard_normal((4, 4)), rng.uniform(0.5, 1.5, 4)
     for name, formula in casts.WIDE.items():
-        theirs = probe.OPERATIONS[name](*(torch.tensor(array) for array in (a, b, v))).numpy()
+        theirs = OPERATIONS[name](*(torch.tensor(array) for array in (a, b, v))).numpy()
         np.testing.assert_allclose(np.asarray(formula(a, b, v)), theirs, rtol=1e-10, err_msg=name)
-    assert set(casts.NARROW) | set(casts.ALSO_WIDE) | set(casts.AS_GIVEN) == set(probe.OPERATIONS)
+    assert set(casts.NARROW) | set(casts.ALSO_WIDE) | set(casts.AS_GIVEN) == set(OPERATIONS)
 
 
 @pytest.mark.parametrize("name", casts.WIDE)
@@ -120,5 +120,5 @@ def test_float32_passes_as_wide_whatever_is_drawn(name: str) -> None:
     for seed in range(300):
         drawn = casts.numbers(np.random.default_rng(seed))
         right, allowed = casts.right_and_allowed(name, *(drawn[each].astype(np.float64) for each in "abv"))
-        got = probe.OPERATIONS[name](*(torch.from_numpy(drawn[each]) for each in "abv")).double().flatten().numpy()
+        got = OPERATIONS[name](*(torch.from_numpy(drawn[each]) for each in "abv")).double().flatten().numpy()
         assert np.all(np.abs(got - right) <= allowed), f"seed {seed}"

@@ -14,6 +14,7 @@ from grader.numerics import Hints, assert_close, assert_equal
 from grader.records import Message
 from tests.laws.collectives.costs import assert_figures
 from tests.laws.collectives.runs import Array
+from tests.laws.groups import members_of
 
 CLOCK_DIGITS = 1e-9  # differences of clock readings of some thousand seconds
 
@@ -40,11 +41,6 @@ def run_staged(observe: Any, world_size: int, *, sizes_bytes: list[int], num_war
 
     sizes: dict[str, Any] = {"sizes_bytes": sizes_bytes, "num_warmup": num_warmup, "num_timed": num_timed}
     return observe("staged_measurement", world_size=world_size, inputs=durations, returns=columns(len(sizes_bytes)), **sizes, **case)
-
-
-def members_of(seen: Any) -> list[int]:
-    """The ranks that measured."""
-    return seen.request.parameters.get("members") or list(range(seen.world_size))
 
 
 def judge_staged_times(seen: Any) -> None:

@@ -8,7 +8,8 @@ import numpy as np
 
 from grader.numerics import Hints, assert_close, assert_equal, unit_roundoff
 from tests.laws.context_parallel.oracle import HIDDEN_FROM, NAMES, Array, Whole, draw, places
-from tests.laws.context_parallel.sentences import broken
+from tests.laws.groups import groups_of
+from tests.laws.sentences import broken
 
 RING, ULYSSES = "ring_attention", "ulysses_attention"
 WORDS = {"o": "the output", "dq": "the gradient of q", "dk": "the gradient of k", "dv": "the gradient of v"}
@@ -19,11 +20,6 @@ SUGGESTIONS = {
     "dk": "Whose keys' sums does a rank hold after each hop? Are your own share and the last hop counted, once?",
     "dv": "Whose values' sums does a rank hold after each hop? Are your own share and the last hop counted, once?",
 }
-
-
-def groups_of(seen: Any) -> list[list[int]]:
-    """The groups that work side by side, by their global ranks."""
-    return seen.request.parameters.get("groups") or [list(range(seen.world_size))]
 
 
 def run(

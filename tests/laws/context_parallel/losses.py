@@ -9,10 +9,10 @@ import numpy as np
 from grader.errors import CourseError
 from grader.numerics import Hints, assert_close, unit_roundoff
 from grader.records import num_elements
-from tests.laws.context_parallel.attention import groups_of
 from tests.laws.context_parallel.oracle import HALVES, Array, draw
-from tests.laws.context_parallel.sentences import broken
 from tests.laws.context_parallel.sequences import Case, members_of, place_of, spoken
+from tests.laws.groups import groups_of
+from tests.laws.sentences import broken
 
 VOCABULARY = 11
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from grader.numerics import Hints, assert_close, assert_equal, unit_roundoff
 from tests.laws.context_parallel.oracle import Array, draw
-from tests.laws.context_parallel.sentences import broken
+from tests.laws.sentences import broken
 
 PARTS = ("o_a", "lse_a", "o_b", "lse_b")
 GARBAGE = (np.nan, np.inf, -np.inf, 3e38)  # what may stand in the o of a row that has seen nothing

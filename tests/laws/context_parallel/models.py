@@ -8,8 +8,8 @@ import numpy as np
 
 from grader.numerics import Hints, assert_close, assert_equal, sum_bound
 from tests.laws.context_parallel.oracle import Array, draw
-from tests.laws.context_parallel.sentences import broken
 from tests.laws.context_parallel.sequences import place_of
+from tests.laws.sentences import broken
 
 BATCH = 2
 # fp64 has 2^-53. A number is the end of a chain of sums with some hundreds of terms each, so rounding in another order moves it by

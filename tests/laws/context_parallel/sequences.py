@@ -9,9 +9,9 @@ import numpy as np
 from grader.numerics import Hints, assert_equal
 from grader.records import num_elements
 from tests.laws import traffic
-from tests.laws.context_parallel.attention import groups_of
 from tests.laws.context_parallel.oracle import Array, places
-from tests.laws.context_parallel.sentences import broken
+from tests.laws.groups import groups_of
+from tests.laws.sentences import broken
 
 Case = dict[str, Any]
 

@@ -10,9 +10,10 @@ from grader.errors import CourseError
 from grader.numerics import Hints, assert_close, sum_bound
 from grader.records import ITEMSIZE, Gate, Gates, Limits, MiB
 from tests.laws import traffic
-from tests.laws.context_parallel.attention import groups_of, words_of
+from tests.laws.context_parallel.attention import words_of
 from tests.laws.context_parallel.oracle import Array, Whole, draw
-from tests.laws.context_parallel.sentences import broken
+from tests.laws.groups import groups_of
+from tests.laws.sentences import broken
 
 WIDE = "float32"  # in which gradients of 16-bit tensors are summed
 

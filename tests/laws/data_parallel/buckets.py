@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from grader.records import ITEMSIZE
-from tests.laws.data_parallel.sentences import NO_DEVICE, broken
+from tests.laws.data_parallel.runs import NO_DEVICE
+from tests.laws.sentences import broken
 
 
 def run_buckets(observe: Any, cases: Sequence[dict[str, Any]], **case: Any) -> Any:

@@ -12,8 +12,8 @@ from grader.numerics import Hints, assert_close, unit_roundoff
 from grader.records import ITEMSIZE, Gate, Gates, num_elements
 from grader.wire.virtual_time import Span
 from tests.laws.data_parallel.runs import Array
-from tests.laws.data_parallel.sentences import broken
 from tests.laws.data_parallel.values import wide
+from tests.laws.sentences import broken
 
 WIDTH = 6
 ITEM_BYTES = ITEMSIZE["float32"]

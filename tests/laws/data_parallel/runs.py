@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+NO_DEVICE = "it decides on the host what goes where"
 Tensors = dict[str, tuple[str, tuple[int, ...]]]  # name -> dtype and shape of the tensor's memory
 Steps = list[dict[str, Any]]  # what the probe `train` says about a step
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tests.laws.data_parallel.sentences import NO_DEVICE, broken
+from tests.laws.data_parallel.runs import NO_DEVICE
 from tests.laws.draws import draws_after
+from tests.laws.sentences import broken
 
 Array = np.ndarray[Any, Any]
 NOBODY = -1  # stands where a rank read nothing

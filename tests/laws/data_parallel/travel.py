@@ -10,8 +10,8 @@ from grader.errors import LawBroken
 from grader.records import ITEMSIZE, Event, num_elements
 from tests.laws.data_parallel.buckets import assert_sizes
 from tests.laws.data_parallel.runs import Tensors
-from tests.laws.data_parallel.sentences import broken
-from tests.laws.data_parallel.values import members_of
+from tests.laws.groups import members_of
+from tests.laws.sentences import broken
 
 REDUCTIONS = ("all_reduce", "reduce_scatter")
 CONTROL_BYTES = 16  # of integers for each parameter: a map of the used ones

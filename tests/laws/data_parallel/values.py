@@ -10,13 +10,9 @@ import numpy as np
 from grader.errors import CourseError
 from grader.numerics import Hints, assert_close, assert_equal, mean_bound, unit_roundoff
 from tests.laws.data_parallel.runs import Array, as_given
+from tests.laws.groups import members_of
 
 SMALLEST = {"float16": 2.0**-24}  # what is lost where a quotient falls among the subnormals; nothing of that size occurs in the others
-
-
-def members_of(seen: Any) -> list[int]:
-    """The global ranks that take part."""
-    return seen.request.parameters.get("members") or list(range(seen.world_size))
 
 
 def wide(array: Array) -> Array:

@@ -8,8 +8,9 @@ import numpy as np
 
 from grader.numerics import Hints, assert_close, mean_bound
 from tests.laws import traffic
-from tests.laws.expert_parallel.carrying import broken, group_of
 from tests.laws.expert_parallel.oracle import Array
+from tests.laws.groups import group_of
+from tests.laws.sentences import broken
 
 SHAPES = {"router.weight": (4, 3), "expert.weight": (5, 2), "norm.weight": (7,), "expert.bias": (3,), "frozen.weight": (2, 2)}
 EXPERT, FROZEN = ("expert.weight", "expert.bias"), ("frozen.weight",)

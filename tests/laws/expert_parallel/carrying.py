@@ -5,23 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from grader.errors import CourseError, LawBroken
-from grader.records import ITEMSIZE, Event, Message
-
-
-def broken(seen: str, allowed: str, diagnosis: str, suggestion: str = "", where: str = "") -> LawBroken:
-    """A judgement: what was seen, what was expected, what it suggests, what to try."""
-    return LawBroken(Message(seen=seen, allowed=allowed, where=where, diagnosis=diagnosis, suggestion=suggestion))
-
-
-def groups_of(seen: Any, name: str = "groups") -> list[list[int]]:
-    """The groups that work side by side, by their global ranks."""
-    return seen.request.parameters.get(name) or [list(range(seen.world_size))]
-
-
-def group_of(seen: Any, rank: int, name: str = "groups") -> list[int]:
-    """The group to which a rank belongs."""
-    return next(members for members in groups_of(seen, name) if rank in members)
+from grader.errors import CourseError
+from grader.records import ITEMSIZE, Event
+from tests.laws.groups import group_of
+from tests.laws.sentences import broken
 
 
 def assert_all_took_part(seen: Any) -> None:

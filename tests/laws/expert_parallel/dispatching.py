@@ -8,9 +8,11 @@ import numpy as np
 
 from grader.numerics import Hints, assert_close, assert_equal, rounding_bound, sum_bound, unit_roundoff
 from grader.records import ITEMSIZE, Limits, MiB
-from tests.laws.expert_parallel.carrying import assert_all_took_part, broken, groups_of, judge_clean, judge_rows
+from tests.laws.expert_parallel.carrying import assert_all_took_part, judge_clean, judge_rows
 from tests.laws.expert_parallel.oracle import Array, Row, counts_of, rows_of
 from tests.laws.expert_parallel.routers import as_dtype
+from tests.laws.groups import groups_of
+from tests.laws.sentences import broken
 
 UNREACHED = "0: no gradient gets there, as if it were cut off by a detach"
 ROUNDINGS = 3  # of a product, and of a sum that begins with 0

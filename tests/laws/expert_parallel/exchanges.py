@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from grader.numerics import Hints, assert_equal
-from tests.laws.expert_parallel.carrying import groups_of, judge_clean, judge_rows, require
+from tests.laws.expert_parallel.carrying import judge_clean, judge_rows, require
 from tests.laws.expert_parallel.oracle import Array
 from tests.laws.expert_parallel.routers import as_dtype
+from tests.laws.groups import groups_of
 
 Matrix = list[list[int]]  # [i][j]: rows of place i for place j
 

@@ -9,9 +9,11 @@ import numpy as np
 
 from grader.numerics import Hints, assert_close, assert_equal, unit_roundoff
 from grader.records import ITEMSIZE
-from tests.laws.expert_parallel.carrying import assert_all_took_part, broken, groups_of, judge_clean, judge_rows, require, where
+from tests.laws.expert_parallel.carrying import assert_all_took_part, judge_clean, judge_rows, require, where
 from tests.laws.expert_parallel.oracle import NAMES, Array, Mixed, chosen, counts_of, mixture
 from tests.laws.expert_parallel.routers import as_dtype
+from tests.laws.groups import groups_of
+from tests.laws.sentences import broken
 
 # fp64 has 2^-53. A number is the end of a chain of sums of at most some hundred terms each, so another order moves it by thousands of that;
 # float32 anywhere on the way moves it by 2^-24, and a forgotten row by far more. Relative to the tensor's largest.

@@ -8,7 +8,6 @@ import ml_dtypes
 import numpy as np
 
 from grader.numerics import Hints, assert_close, assert_equal, rounding_bound, unit_roundoff
-from tests.laws.expert_parallel.carrying import broken
 from tests.laws.expert_parallel.oracle import (
     Array,
     balance_of,
@@ -19,6 +18,7 @@ from tests.laws.expert_parallel.oracle import (
     softmax,
     weights_of,
 )  # fmt: skip
+from tests.laws.sentences import broken
 
 TINY = 2.0**-125  # of float32: what underflows may come out as 0, here and there
 EXP_ROUNDINGS = 8  # of an exponential, a difference, a quotient, and the rounding of a logit's difference to the largest

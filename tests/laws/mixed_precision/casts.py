@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from grader.numerics import Hints, assert_close, bound, unit_roundoff
-from tests.laws.mixed_precision.formats import Array, as_format, broken
+from tests.laws.mixed_precision.formats import Array, as_format
+from tests.laws.sentences import broken
 
 NARROW = (
     "linear",

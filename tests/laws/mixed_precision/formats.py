@@ -7,9 +7,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from grader.errors import LawBroken
 from grader.numerics import assert_equal
-from grader.records import Message
+from tests.laws.sentences import broken
 
 Array = np.ndarray[Any, Any]
 
@@ -26,11 +25,6 @@ NUM_RANDOM = 400
 def kind_of(name: str) -> np.dtype[Any]:
     """The numpy dtype of that name."""
     return np.dtype(getattr(ml_dtypes, name, name))
-
-
-def broken(seen: str, allowed: str, diagnosis: str, suggestion: str) -> LawBroken:
-    """A judgement in four sentences."""
-    return LawBroken(Message(seen=seen, allowed=allowed, diagnosis=diagnosis, suggestion=suggestion))
 
 
 def as_format(x: Array, name: str) -> Array:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from grader.numerics import Hints, assert_close, assert_equal, unit_roundoff
-from tests.laws.mixed_precision.formats import Array, as_format, broken
+from tests.laws.mixed_precision.formats import Array, as_format
+from tests.laws.sentences import broken
 
 NUM_PARAMETERS, SIZE = 3, 8
 RATE, DECAY, BETA_1, BETA_2, EPSILON = 0.01, 0.1, 0.9, 0.999, 1e-8  # of the probe's optimizers

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from grader.numerics import Hints, assert_close, assert_equal, unit_roundoff
-from tests.laws.mixed_precision.formats import Array, broken
+from tests.laws.mixed_precision.formats import Array
+from tests.laws.sentences import broken
 
 
 # --- the published rule ----------------------------------------------------------------------------------------------

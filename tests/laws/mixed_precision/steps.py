@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from grader.numerics import Hints, assert_close, assert_equal, bound, unit_roundoff
-from tests.laws.mixed_precision.formats import Array, as_format, broken
+from tests.laws.mixed_precision.formats import Array, as_format
+from tests.laws.sentences import broken
 
 VOCABULARY, ROWS, TOKENS = 31, 3, 10
 SHARE_OF_THE_FALL = 0.35  # over ten seeds 16 bits were off by at most 0.22 of it; weights that don't move are off by all of it

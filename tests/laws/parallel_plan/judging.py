@@ -10,6 +10,7 @@ import numpy as np
 from grader.errors import LawBroken
 from grader.records import Message
 from tests.laws.parallel_plan.cases import Array, Case, in_words, traits
+from tests.laws.sentences import broken
 
 RELATIVE = 1e-9  # formulas in fp64, added in any order
 CANCELLED = 1e-13  # seconds: the last bits of up to a hundred that cancel, where the exact difference is none
@@ -85,11 +86,6 @@ def _in_common(cases: Sequence[Case], wrong: set[int], traits_of: Callable[[Case
     if exact:
         return f"Wrong are exactly the cases with {' and '.join(exact[:2])}."
     return f"All wrong cases have {', '.join(telling[:4])}." if telling else ""
-
-
-def broken(seen: str, allowed: str, diagnosis: str, suggestion: str) -> LawBroken:
-    """A law that is broken, in four sentences."""
-    return LawBroken(Message(seen=seen, allowed=allowed, diagnosis=diagnosis, suggestion=suggestion))
 
 
 def assert_nothing_borrowed(seen: Any, function: str) -> None:

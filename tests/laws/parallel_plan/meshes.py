@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from tests.laws.parallel_plan.cases import Case, cases_of, packed
-from tests.laws.parallel_plan.judging import broken, refused
+from tests.laws.parallel_plan.judging import refused
+from tests.laws.sentences import broken
 
 Groups = set[tuple[int, ...]]
 OWN = {

@@ -16,8 +16,9 @@ from grader.records import Limits
 from grader.simulator import Plan
 from tests.laws.parallel_plan import space
 from tests.laws.parallel_plan.cases import Case, Draw, cases_of, in_words, inputs_of, records_of
-from tests.laws.parallel_plan.judging import RELATIVE, assert_nothing_borrowed, broken
+from tests.laws.parallel_plan.judging import RELATIVE, assert_nothing_borrowed
 from tests.laws.parallel_plan.pairs import Pair, Wanted, drawn, records
+from tests.laws.sentences import broken
 
 AXES = ("tp", "cp", "dp", "pp", "ep")
 MOST_TOLD = 4  # values in a sentence

@@ -14,7 +14,8 @@ import numpy as np
 
 from grader.simulator import Plan
 from tests.laws.parallel_plan.cases import Case, Draw, cases_of, inputs_of
-from tests.laws.parallel_plan.judging import broken, refused
+from tests.laws.parallel_plan.judging import refused
+from tests.laws.sentences import broken
 
 Settings = Any
 Flags = dict[str, str | None]

@@ -6,7 +6,8 @@ import math
 from typing import Any
 
 from grader.schedules import Deadlock, Schedule, Timeline, from_rows, simulate, to_rows
-from tests.laws.pipeline_parallel.sentences import broken, drawn
+from tests.laws.pipeline_parallel.drawing import drawn
+from tests.laws.sentences import broken
 
 Case = dict[str, Any]
 NO_DEVICE = "a schedule is timed on the host"

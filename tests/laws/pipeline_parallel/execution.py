@@ -12,8 +12,9 @@ from grader.errors import CourseError
 from grader.numerics import Hints, assert_close, assert_equal, unit_roundoff
 from grader.records import ITEMSIZE, Limits
 from grader.schedules import FORWARD, Action, Schedule, check, depth, from_rows, num_stages_of, simulate, to_rows
+from tests.laws.pipeline_parallel.drawing import line
 from tests.laws.pipeline_parallel.oracle import Answer, Array, one_process
-from tests.laws.pipeline_parallel.sentences import broken, line
+from tests.laws.sentences import broken
 
 NUM_ROWS, WIDTH = 3, 4  # of a micro-batch; the boundary has one more column, the micro-batch's number
 FIRST_RUN = "run 0"

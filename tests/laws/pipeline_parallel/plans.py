@@ -18,7 +18,8 @@ from grader.schedules import (
     published_depth,
     simulate,
 )
-from tests.laws.pipeline_parallel.sentences import broken, drawn
+from tests.laws.pipeline_parallel.drawing import drawn
+from tests.laws.sentences import broken
 
 Cases = list[list[int]]  # P, M and, where there are several stages per rank, V
 GPIPE, ONE_F_ONE_B, INTERLEAVED, ZERO_BUBBLE = "gpipe", "one_f_one_b", "interleaved_one_f_one_b", "zero_bubble"

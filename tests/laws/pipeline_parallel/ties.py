@@ -10,7 +10,7 @@ import numpy as np
 from grader.numerics import Hints, assert_close, assert_equal, sum_bound, unit_roundoff
 from grader.schedules import Schedule, num_stages_of, to_rows
 from tests.laws.pipeline_parallel.oracle import Array, tied_model
-from tests.laws.pipeline_parallel.sentences import broken
+from tests.laws.sentences import broken
 
 BROADCAST, ALL_REDUCE = "broadcast_tied_weight", "all_reduce_tied_gradient"
 SHAPE = (6, 4)

@@ -8,11 +8,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from grader.errors import LawBroken
 from grader.numerics import Hints, assert_close, assert_equal
-from grader.records import Message
 from tests.laws.draws import draws_after
 from tests.laws.recomputation.accumulation import ROUNDINGS, advised, rounded_in_float32
+from tests.laws.sentences import broken
 
 Array = np.ndarray[Any, Any]
 Shapes = dict[str, tuple[int, ...]]
@@ -40,11 +39,6 @@ def assert_all(seen: Any, expected: dict[str, Array], *, suggestion: str = "", *
         allowed = ROUNDINGS * (1 + np.abs(right).max(initial=0.0))
         advice = rounded_in_float32(seen.rank(0)[name], right) or suggestion
         assert_close(seen.rank(0)[name], right, allowed=allowed, what=what, hints=Hints(suggestion=advice, **hints))
-
-
-def broken(seen: str, allowed: str, diagnosis: str, suggestion: str) -> LawBroken:
-    """A judgement in four sentences."""
-    return LawBroken(Message(seen=seen, allowed=allowed, diagnosis=diagnosis, suggestion=suggestion))
 
 
 # --- gradients -------------------------------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ import numpy as np
 
 from grader.records import Limits, MiB
 from tests.laws.recomputation.accumulation import LARGE_REPEAT, PATTERN, advised, assert_scale_gradient, derivative_of_sines
-from tests.laws.recomputation.checkpoints import MIXTURE, Array, B, C, D, H, Shapes, assert_all, broken, doubles, drawn, judge_calls
+from tests.laws.recomputation.checkpoints import MIXTURE, Array, B, C, D, H, Shapes, assert_all, doubles, drawn, judge_calls
+from tests.laws.sentences import broken
 
 # --- what is kept, what is run ---------------------------------------------------------------------------------------
 PRODUCTS = {"mm.default": 2 * B * H}  # outputs of both, in numbers

@@ -9,9 +9,9 @@ import ml_dtypes
 import numpy as np
 
 from grader.numerics import Hints, assert_close, assert_equal
+from tests.laws.sentences import broken
 from tests.laws.sharded_data_parallel import oracle
 from tests.laws.sharded_data_parallel.runs import ODD, SGD, Shapes, draw
-from tests.laws.sharded_data_parallel.sentences import broken
 from tests.laws.sharded_data_parallel.values import STEP_ERROR
 
 MOMENTS = {"AdamW": ("exp_avg", "exp_avg_sq"), "SGD": ("momentum_buffer",)}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from grader.records import MiB
+from tests.laws.sentences import broken
 from tests.laws.sharded_data_parallel.runs import run_alone
-from tests.laws.sharded_data_parallel.sentences import broken
 
 LAYER = 4 * MiB  # bytes of one layer; what is looked for is larger than SLACK
 SLACK = 3 * MiB  # the interpreter's and the allocator's own growth

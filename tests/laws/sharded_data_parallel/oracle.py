@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.laws.groups import members_of
+
 Array = np.ndarray[Any, Any]
 Weights = dict[str, Array]
 SGD_USUAL = {"lr": 1e-3, "momentum": 0.0, "weight_decay": 0.0}
@@ -60,11 +62,6 @@ class Mistake:
     first_group_for_all: bool = False
     only_last_micro_batch: bool = False
     clips_nothing: bool = False
-
-
-def members_of(seen: Any) -> list[int]:
-    """The global ranks that take part."""
-    return seen.request.parameters.get("members") or list(range(seen.world_size))
 
 
 def values_of(seen: Any, rank: int = 0) -> Weights:

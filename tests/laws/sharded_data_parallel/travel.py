@@ -7,8 +7,8 @@ from collections import Counter
 from typing import Any
 
 from grader.records import ITEMSIZE, Event, num_elements
-from tests.laws.sharded_data_parallel.oracle import members_of
-from tests.laws.sharded_data_parallel.sentences import broken
+from tests.laws.groups import members_of
+from tests.laws.sentences import broken
 
 SIGNIFICANT = 1e-9
 MOST_ABOVE_THEORY = 0.01

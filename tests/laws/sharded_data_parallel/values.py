@@ -8,9 +8,10 @@ import numpy as np
 
 from grader.errors import LawBroken
 from grader.numerics import Hints, assert_close, assert_equal, unit_roundoff
+from tests.laws.groups import members_of
+from tests.laws.sentences import broken
 from tests.laws.sharded_data_parallel import oracle
-from tests.laws.sharded_data_parallel.oracle import Array, aliases_of, members_of, values_of
-from tests.laws.sharded_data_parallel.sentences import broken
+from tests.laws.sharded_data_parallel.oracle import Array, aliases_of, values_of
 
 # float64 throughout: a step is some dozens of operations on numbers around 1 and sums over at most tens of terms, and AdamW's quotient can
 # enlarge a relative error by its condition, below 1e3 here. Mistakes that matter are larger than 1e-5.

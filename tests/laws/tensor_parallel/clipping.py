@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from grader.numerics import Hints, assert_close, unit_roundoff
-from tests.laws.tensor_parallel.carrying import broken, groups_of
+from tests.laws.groups import groups_of
+from tests.laws.sentences import broken
 from tests.laws.tensor_parallel.functions import Array, draw
 
 Gradients = dict[str, tuple[str, tuple[int, ...]]]

@@ -10,7 +10,9 @@ import numpy as np
 
 from grader.errors import CourseError
 from grader.numerics import Hints, assert_close, assert_equal, sum_bound
-from tests.laws.tensor_parallel.carrying import all_reduced, broken, group_of, groups_of, judge_carried, judge_clean
+from tests.laws.groups import group_of, groups_of
+from tests.laws.sentences import broken
+from tests.laws.tensor_parallel.carrying import all_reduced, judge_carried, judge_clean
 
 Array = np.ndarray[Any, Any]
 PAIRS = {

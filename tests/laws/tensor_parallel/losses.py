@@ -11,7 +11,8 @@ import numpy as np
 
 from grader.numerics import Hints, assert_close, assert_equal, unit_roundoff
 from grader.records import ITEMSIZE, Limits, MiB
-from tests.laws.tensor_parallel.carrying import all_reduced, groups_of, judge_carried, judge_clean
+from tests.laws.groups import groups_of
+from tests.laws.tensor_parallel.carrying import all_reduced, judge_carried, judge_clean
 from tests.laws.tensor_parallel.functions import Array, part_of
 
 IGNORED = -100

@@ -9,7 +9,9 @@ import numpy as np
 
 from grader.numerics import Hints, assert_close, assert_equal
 from grader.records import ITEMSIZE, Limits, MiB, num_elements
-from tests.laws.tensor_parallel.carrying import all_reduced, broken, groups_of, judge_carried
+from tests.laws.groups import groups_of
+from tests.laws.sentences import broken
+from tests.laws.tensor_parallel.carrying import all_reduced, judge_carried
 from tests.laws.tensor_parallel.functions import Array, part_of
 from tests.laws.tensor_parallel.layers import padded
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from grader.numerics import Hints, assert_equal
-from tests.laws.tensor_parallel.carrying import broken, group_of
+from tests.laws.groups import group_of
+from tests.laws.sentences import broken
 from tests.laws.tensor_parallel.functions import Array
 from tests.laws.tensor_parallel.models import stream_shape
 

@@ -1,19 +1,12 @@
-"""How a broken law is said, and how a schedule is drawn."""
+"""How a schedule is drawn."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grader.errors import LawBroken
-from grader.records import Message
 from grader.schedules import Action
 
 MOST_DRAWN = 40
-
-
-def broken(seen: str, allowed: str, diagnosis: str = "", suggestion: str = "", where: str = "") -> LawBroken:
-    """A judgement: what was seen, what was expected, what it suggests, what to try."""
-    return LawBroken(Message(seen=seen, allowed=allowed, where=where, diagnosis=diagnosis, suggestion=suggestion))
 
 
 def drawn(schedule: Sequence[Sequence[Action]]) -> str:
