@@ -3,7 +3,7 @@
     python -m tests.soak.edits --times 20 --seed 1 [--assignment collectives] --out edits.json
 
 Nobody has thought of these edits, unlike the mutants, so that the share of them that dies says how much of a solution the laws hold in
-place. An edit changes one operator, number, condition, keyword, bound or statement inside a region. The laws of the region's own task are
+place. An edit changes one operator, number, condition, keyword (`strict` says nothing), bound or statement inside a region. The laws of the region's own task are
 asked first, one after the other; an edit is dead with the first that fails. A survivor is for somebody to look at, and may mean the same.
 """
 
@@ -68,8 +68,10 @@ def edits_of(assignment: Assignment, file: str) -> list[Edit]:
     source = (ROOT / "solutions" / file).read_text(encoding="utf-8")
     regions = find(source, file)
     edits = []
-    for node in ast.walk(ast.parse(source)):
-        if not isinstance(node, ast.expr | ast.stmt):
+    tree = ast.parse(source)
+    idle = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == "strict"}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.expr | ast.stmt) or id(node) in idle:
             continue
         region = next((each for each in regions if each.first_line < node.lineno < each.last_line), None)
         if region is None:
@@ -104,7 +106,7 @@ def _other_forms(node: ast.expr | ast.stmt, source: str) -> Iterator[str]:
             yield ast.unparse(ast.Call(ast.Name(CALLED[name]), node.args, node.keywords))
         case ast.Call(func=ast.Attribute(attr=name)) if name in ("contiguous", "clone", "detach", "float", "flatten"):
             yield ast.unparse(node.func.value)
-        case ast.Call(keywords=[*_, _]):
+        case ast.Call(keywords=[*_, last]) if last.arg != "strict":
             yield ast.unparse(ast.Call(node.func, node.args, node.keywords[:-1]))
         case ast.IfExp(body=body, orelse=orelse):
             yield from (f"({ast.unparse(body)})", f"({ast.unparse(orelse)})")

@@ -236,7 +236,8 @@ def said(autocast: str) -> str:
 
 def judge_without_gradients(observe: Any, **case: Any) -> None:
     """Under no_grad: one call, no graph."""
-    seen = observe("without_gradients", transport="none", inputs=drawn({"x": (B, C)}), returns=doubles(y=(B, C)), **case)
+    inputs = drawn({"x": (B, C), "times": (B, C)})
+    seen = observe("without_gradients", transport="none", inputs=inputs, returns=doubles(y=(B, C)), **case)
     facts = seen.facts(0)
     if facts["num_calls"] != 1 or facts["requires_grad"]:
         raise broken(
@@ -245,4 +246,6 @@ def judge_without_gradients(observe: Any, **case: Any) -> None:
             "Without gradients the function is not just called.",
             "Ask torch.is_grad_enabled() first.",
         )
-    assert_all(seen, {"y": np.sin(seen.inputs["x"])})
+    x, times = seen.inputs["x"], seen.inputs["times"]
+    others = {"what comes without the keyword arguments": np.sin(x)}
+    assert_all(seen, {"y": np.sin(x) ** 2 * times}, others=others, question="Is the function given everything under no_grad, too?")

@@ -85,14 +85,14 @@ def cast(at: Any, kind: str) -> Any:
 
 
 def without_gradients(at: Any, *, way: str = "checkpoint", save: list[str] | None = None) -> dict[str, Tensor]:
-    """A checkpoint under no_grad: how often the function was called, and whether its output requires grad."""
+    """A checkpoint under no_grad, of keyword arguments too: how often the function was called, and whether its output requires grad."""
     x, calls = at.inputs["x"].requires_grad_(), []
 
-    def function(x: Tensor) -> Tensor:
+    def function(x: Tensor, *, times: Tensor | None = None, power: int = 1) -> Tensor:
         calls.append(torch.is_grad_enabled())
-        return torch.sin(x)
+        return torch.sin(x) ** power * (1 if times is None else times)
 
     with torch.no_grad():
-        y = run(at, way, function, x, save=save)
+        y = run(at, way, function, x, save=save, times=at.inputs["times"], power=2)
     at.report(num_calls=len(calls), requires_grad=y.requires_grad)
     return {"y": y}
