@@ -3,8 +3,9 @@
     python -m tests.soak.edits --times 20 --seed 1 [--assignment collectives] --out edits.json
 
 Nobody has thought of these edits, unlike the mutants, so that the share of them that dies says how much of a solution the laws hold in
-place. An edit changes one operator, number, condition, keyword (`strict` says nothing), bound or statement inside a region. The laws of the region's own task are
-asked first, one after the other; an edit is dead with the first that fails. A survivor is for somebody to look at, and may mean the same.
+place. An edit changes one operator, number, condition, keyword (`strict` says nothing), bound or statement inside a region. The laws of the
+region's own task are asked first, one after the other; an edit is dead with the first that fails. A survivor is for somebody to look at, and
+may mean the same.
 """
 
 from __future__ import annotations
