@@ -4,7 +4,7 @@
 
 Nobody has thought of these edits, unlike the mutants, so that the share of them that dies says how much of a solution the laws hold in
 place. An edit changes one operator, number, condition, keyword (`strict` says nothing), bound or statement inside a region. The laws of the
-region's own task are asked first, one after the other; an edit is dead with the first that fails. A survivor is for somebody to look at, and
+region's own task are asked first, one after the other; an edit is dead with the first that fails. A survivor is for somebody to look at; it
 may mean the same.
 """
 
