@@ -91,7 +91,6 @@ class Desk:
             return
         seat.hear(call)
         seat.trace.wait(call, word.how, word.at)
-        call.is_awaited = True
         call.awaited_at = word.at if word.at != call.word.at else ""
         if word.changed and self.changed_in_flight is None:
             at = f" ({word.at})" + ", somewhere between these two" * bool(call.awaited_at and call.word.at) if word.at else ""
@@ -99,7 +98,9 @@ class Desk:
             self.changed_in_flight = Fault("changed_in_flight", seat.rank, sentence)
         if not call.is_answered:
             seat.waits[call.id] = call
-        self._hand_over(call, seat)
+        if word.how != "future" or not self.request.network.late:  # late: a callback that nobody waits for is never called
+            call.is_awaited = True
+            self._hand_over(call, seat)
 
     @_act.register
     def _(self, word: PollWord, seat: Seat, body: bytearray) -> None:

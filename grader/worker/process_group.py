@@ -23,7 +23,7 @@ from grader.records import Json
 from grader.worker.arguments import Tensors, describe, flat, reduction_of, refuse_unequal, root_of, row_splits
 from grader.worker.line import Line
 from grader.worker.store import JudgeStore
-from grader.worker.work import Batch, WireWork, num_bytes, raw
+from grader.worker.work import Batch, WireWork, collect_all, num_bytes, raw, wait_all
 
 
 class WireProcessGroup(ProcessGroup):
@@ -211,6 +211,7 @@ def install(line: Line) -> None:
     """From now on `init_process_group` with "gloo", no backend, env://, tcp://, file:// or an explicit store goes over `line`."""
     batch = threading.local()
     c10d.ProcessGroupGloo = type("WireProcessGroup", (WireProcessGroup,), {"line": line, "batch": batch})
+    torch.futures.collect_all, torch.futures.wait_all = collect_all, wait_all
     rank, world_size = str(line.rank), str(line.world_size)
     os.environ.update(RANK=rank, LOCAL_RANK=rank, WORLD_SIZE=world_size, LOCAL_WORLD_SIZE=world_size, MASTER_ADDR="judge", MASTER_PORT="1")
     _install_store(JudgeStore(line), line)

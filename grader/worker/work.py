@@ -72,30 +72,32 @@ def fingerprint(tensor: torch.Tensor) -> int:
 
 
 class WireFuture(torch.futures.Future[Any]):
-    """A work's future, or what follows from one: who waits for it is seen to wait for the work."""
+    """Works' future, or what follows from one: who waits for it is seen to wait for them, and who looks at it to look."""
 
-    def __init__(self, work: WireWork) -> None:
+    def __init__(self, *works: WireWork) -> None:
         super().__init__()
-        self._work = work
+        self.works = works
 
     def wait(self) -> Any:
-        self._work.tell_wait()
+        self._tell_wait()
         return super().wait()
 
     def value(self) -> Any:
         value = super().value()
-        self._work.tell_wait()
+        self._tell_wait()
         return value
 
     def done(self) -> bool:
         if not super().done():
+            for work in self.works:
+                work.tell_poll()
             return False
-        self._work.tell_wait()
+        self._tell_wait()
         return True
 
     def then(self, callback: Any) -> Any:
-        """As torch's own; what it gives knows its work too."""
-        following = WireFuture(self._work)
+        """As torch's own; what it gives knows its works too."""
+        following = WireFuture(*self.works)
 
         def follow(future: torch.futures.Future[Any]) -> None:
             try:
@@ -105,6 +107,22 @@ class WireFuture(torch.futures.Future[Any]):
 
         self.add_done_callback(follow)
         return following
+
+    def _tell_wait(self) -> None:
+        for work in self.works:
+            work.tell_wait()
+
+
+def collect_all(futures: Sequence[torch.futures.Future[Any]]) -> torch.futures.Future[Any]:
+    """As torch's own, of futures that may be works'."""
+    together = WireFuture(*(work for each in futures if isinstance(each, WireFuture) for work in each.works))
+    torch._C._collect_all(list(futures)).add_done_callback(lambda _: together.set_result(list(futures)))
+    return together
+
+
+def wait_all(futures: Sequence[torch.futures.Future[Any]]) -> list[Any]:
+    """As torch's own."""
+    return [future.wait() for future in collect_all(futures).wait()]
 
 
 class WireWork(Work, Landing):
@@ -120,7 +138,7 @@ class WireWork(Work, Landing):
         self._watched = dict(enumerate(watched))
         self._fingerprints = {index: fingerprint(tensor) for index, tensor in self._watched.items()}
         self._changed: set[int] = set()
-        self._is_asked = self._is_told = False
+        self._is_asked = self._is_future_asked = self._is_told = False
         self._num_polls = 0
 
     # --- landing
@@ -153,8 +171,10 @@ class WireWork(Work, Landing):
     def _ask(self, how: str) -> None:
         """Tell the judge, once, that somebody now depends on this operation."""
         if self._is_asked:
+            if self._is_future_asked and how != "future":
+                self.tell_wait()
             return
-        self._is_asked = True
+        self._is_asked, self._is_future_asked = True, how == "future"
         with self._guard:
             self._note_changes()
             self._watched = {}
@@ -190,10 +210,14 @@ class WireWork(Work, Landing):
                     self._settle(self._future)
             return self._future
 
-    def is_completed(self) -> bool:
+    def tell_poll(self) -> None:
+        """Somebody has looked whether it is there."""
         self._num_polls += 1
         if self._num_polls == 1 or self._num_polls % POLLS_PER_WORD == 0:
             self._line.post({"poll": self.id, "times": self._num_polls})
+
+    def is_completed(self) -> bool:
+        self.tell_poll()
         if not self.landed.is_set():
             return False
         self._ask("poll")  # what comes next comes after the answer, as behind a wait
@@ -232,7 +256,7 @@ class Batch(Work):
         self.wait()
 
     def get_future(self) -> torch.futures.Future[Any]:
-        return torch.futures.collect_all([work.get_future() for work in self._works])
+        return collect_all([work.get_future() for work in self._works])
 
     def is_completed(self) -> bool:
         return all(work.is_completed() for work in self._works)
