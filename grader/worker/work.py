@@ -132,7 +132,7 @@ class WireWork(Work, Landing):
         """`outputs` are filled from the answer, in order; `value` is what the future gives; `watched` must not change before the wait."""
         Work.__init__(self)
         Landing.__init__(self)
-        self._line, self._outputs, self._value = line, outputs, value
+        self.judges_line, self._outputs, self._value = line, outputs, value
         self._guard = threading.Lock()
         self._future: WireFuture | None = None
         self._watched = dict(enumerate(watched))
@@ -178,10 +178,10 @@ class WireWork(Work, Landing):
         with self._guard:
             self._note_changes()
             self._watched = {}
-        header: dict[str, Json] = {"wait": self.id, "how": how, "at": self._line.student_line()}
+        header: dict[str, Json] = {"wait": self.id, "how": how, "at": self.judges_line.student_line()}
         if self._changed:
             header["changed"] = sorted(self._changed)
-        self._line.post(header)
+        self.judges_line.post(header)
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Sleep until the answer has landed. The judge knows what can never come, so `timeout` is not used."""
@@ -199,7 +199,7 @@ class WireWork(Work, Landing):
         """Somebody waits for the future that was asked for, or has seen that it is there; said once."""
         if not self._is_told:
             self._is_told = True
-            self._line.post({"wait": self.id, "how": "wait", "at": self._line.student_line()})
+            self.judges_line.post({"wait": self.id, "how": "wait", "at": self.judges_line.student_line()})
 
     def get_future(self) -> torch.futures.Future[Any]:
         self._ask("future")
@@ -214,7 +214,7 @@ class WireWork(Work, Landing):
         """Somebody has looked whether it is there."""
         self._num_polls += 1
         if self._num_polls == 1 or self._num_polls % POLLS_PER_WORD == 0:
-            self._line.post({"poll": self.id, "times": self._num_polls})
+            self.judges_line.post({"poll": self.id, "times": self._num_polls})
 
     def is_completed(self) -> bool:
         self.tell_poll()
