@@ -23,7 +23,8 @@ EVERYWHERE = (
     ),
     Rule(
         "raw-memory",
-        ("ctypes", "_ctypes", "cffi", "numpy.ctypeslib", "numpy.lib.stride_tricks", "torch.utils.cpp_extension", "torch.from_file", ".from_file",
+        ("ctypes", "_ctypes", "cffi", "numpy.ctypeslib", "numpy.lib.stride_tricks", "torch.utils.cpp_extension", "torch.from_file",
+         ".from_file",
          ".from_address"),
         "Memory is reached through tensors: an address may be anybody's, and code of another language has no reader here.",
     ),
@@ -43,7 +44,8 @@ EVERYWHERE = (
     ),
     Rule(
         "processes",
-        ("subprocess", "asyncio.create_subprocess_exec", "asyncio.create_subprocess_shell", "multiprocessing", "torch.multiprocessing", "concurrent.futures.ProcessPoolExecutor", "pty", "os.fork",
+        ("asyncio.create_subprocess_exec", "asyncio.create_subprocess_shell",
+         "subprocess", "multiprocessing", "torch.multiprocessing", "concurrent.futures.ProcessPoolExecutor", "pty", "os.fork",
          "os.forkpty", "os.system", "os.popen", "os.posix_spawn", "os.posix_spawnp", "os.execl", "os.execle", "os.execlp", "os.execlpe",
          "os.execv", "os.execve", "os.execvp", "os.execvpe", "os.spawnl", "os.spawnle", "os.spawnlp", "os.spawnlpe", "os.spawnv",
          "os.spawnve", "os.spawnvp", "os.spawnvpe", "os.kill", "os.killpg", "os.pidfd_open", "os.setsid",
@@ -59,7 +61,8 @@ EVERYWHERE = (
     Rule(
         "network",
         ("socket", "_socket", "socketserver", "ssl", "http", "urllib", "ftplib", "smtplib", "xmlrpc", "requests", "httpx", "aiohttp",
-         "asyncio.open_connection", "asyncio.start_server", "webbrowser", "torch.hub", "torch.distributed.TCPStore", "torch.distributed.FileStore",
+         "webbrowser",
+         "asyncio.open_connection", "asyncio.start_server", "torch.hub", "torch.distributed.TCPStore", "torch.distributed.FileStore",
          "torch.distributed.rpc", "torch.distributed.elastic"),
         "Ranks talk through torch.distributed's process group and through nothing else.",
     ),
