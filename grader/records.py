@@ -11,6 +11,7 @@ from typing import Any, Literal
 Json = Any  # None | bool | int | float | str | list[Json] | dict[str, Json]; what a probe's parameters may be
 
 KiB, MiB, GiB = 2**10, 2**20, 2**30
+MANY_LOOKS = 10  # at one operation: they are a wait for it, where results land when they are waited for
 
 Evidence = Literal["judged", "enforced", "witnessed", "testified"]
 Transport = Literal["wire", "gloo", "nccl", "none"]

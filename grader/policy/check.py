@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from grader.policy.everywhere import PATCHED, SETTINGS, UNREADABLE
+from grader.policy.everywhere import PATCHED, SETTINGS, UNPICKLING, UNREADABLE
 from grader.policy.names import PARTS_BY_NAME, NewScope, Scope, TangledError, canonical, names, scope_of, taken_unread, texts
 from grader.records import Assignment, Hit, Rule, Submission
 
@@ -118,6 +118,10 @@ class _Reader:
             yield from self._tangled(names(node.subject, scope), node.subject)
         elif isinstance(node, ast.Call):
             yield from self._tangled(taken_unread(node, scope), node)
+            for word in node.keywords:
+                is_plain = isinstance(word.value, ast.Constant) and word.value.value is UNPICKLING.get(word.arg or "")
+                if word.arg in UNPICKLING and not is_plain:
+                    yield from self._named("pickle", node)
         elif isinstance(node, ast.Subscript) and not texts(node.slice, scope):
             yield from self._tangled({name for name in names(node.value, scope) if name.endswith(".__dict__")}, node)
         elif isinstance(node, ast.Attribute):

@@ -15,12 +15,16 @@ EVERYWHERE = (
         "code-from-text",
         ("builtins.exec", "builtins.eval", "builtins.compile", "code", "codeop", "marshal", "pickle", "dill", "cloudpickle",
          "runpy", "types.CodeType", "types.FunctionType", "torch.package", "torch.jit.CompilationUnit", "torch._C._jit_get_operation",
-         "cProfile.run", "cProfile.runctx", "bdb", "doctest"),
+         "torch.jit.load", "torch.export.load", "torch.serialization.add_safe_globals", "torch.serialization.safe_globals",
+         "torch.ops.load_library", "torch.classes.load_library", "torch._inductor.codecache", "shelve", "copyreg", "logging.config",
+         "pkgutil", "zipimport", "timeit", "pdb", "cProfile.run", "cProfile.runctx", "bdb", "doctest",
+         "typing.get_type_hints", "typing.ForwardRef", "builtins.breakpoint"),
         "What is run must stand in the file that is graded, where a reader can see it.",
     ),
     Rule(
         "raw-memory",
         ("ctypes", "_ctypes", "cffi", "numpy.ctypeslib", "numpy.lib.stride_tricks", "torch.utils.cpp_extension", "torch.from_file",
+         ".from_file",
          ".from_address"),
         "Memory is reached through tensors: an address may be anybody's, and code of another language has no reader here.",
     ),
@@ -29,7 +33,8 @@ EVERYWHERE = (
         ("sys._getframe", "sys._getframemodulename", "sys._current_frames", "sys._current_exceptions", "sys.settrace", "sys.setprofile",
          "sys.monitoring", "threading.settrace", "threading.setprofile", "inspect.currentframe", "inspect.stack", "inspect.trace",
          "inspect.getouterframes", "inspect.getinnerframes", "traceback.walk_stack", "traceback.extract_stack", "traceback.StackSummary",
-         ".f_back", ".f_locals", ".f_globals", ".tb_frame", ".gi_frame", ".cr_frame", ".ag_frame", ".__globals__", ".__subclasses__"),
+         ".f_back", ".f_locals", ".f_globals", ".tb_frame", ".gi_frame", ".cr_frame", ".ag_frame", ".__globals__", ".__builtins__",
+         ".__code__", ".__subclasses__"),
         "What a function needs comes through its parameters; its caller's variables are not among them.",
     ),
     Rule(
@@ -39,7 +44,8 @@ EVERYWHERE = (
     ),
     Rule(
         "processes",
-        ("subprocess", "multiprocessing", "torch.multiprocessing", "concurrent.futures.ProcessPoolExecutor", "pty", "os.fork",
+        ("asyncio.create_subprocess_exec", "asyncio.create_subprocess_shell",
+         "subprocess", "multiprocessing", "torch.multiprocessing", "concurrent.futures.ProcessPoolExecutor", "pty", "os.fork",
          "os.forkpty", "os.system", "os.popen", "os.posix_spawn", "os.posix_spawnp", "os.execl", "os.execle", "os.execlp", "os.execlpe",
          "os.execv", "os.execve", "os.execvp", "os.execvpe", "os.spawnl", "os.spawnle", "os.spawnlp", "os.spawnlpe", "os.spawnv",
          "os.spawnve", "os.spawnvp", "os.spawnvpe", "os.kill", "os.killpg", "os.pidfd_open", "os.setsid",
@@ -55,6 +61,7 @@ EVERYWHERE = (
     Rule(
         "network",
         ("socket", "_socket", "socketserver", "ssl", "http", "urllib", "ftplib", "smtplib", "xmlrpc", "requests", "httpx", "aiohttp",
+         "webbrowser",
          "asyncio.open_connection", "asyncio.start_server", "torch.hub", "torch.distributed.TCPStore", "torch.distributed.FileStore",
          "torch.distributed.rpc", "torch.distributed.elastic"),
         "Ranks talk through torch.distributed's process group and through nothing else.",
@@ -67,7 +74,7 @@ EVERYWHERE = (
     ),
     Rule(
         "the-grader",
-        ("grader", "tests", "solutions", "probes", "pytest", "_pytest", "sys.modules", "sys.meta_path", "sys.path_hooks",
+        (".judges_line", "grader", "tests", "solutions", "probes", "pytest", "_pytest", "sys.modules", "sys.meta_path", "sys.path_hooks",
          "sys.addaudithook", "sys.excepthook", "sys.unraisablehook", "threading.excepthook", "sys.__stdout__", "sys.__stderr__",
          "importlib.reload",
          "importlib.machinery", "importlib.util", "importlib._bootstrap", "importlib.invalidate_caches", "unittest.mock"),
@@ -79,6 +86,9 @@ EVERYWHERE = (
         "A library that does something else than its documentation says misleads all who come after. Write a function of your own.",
     ),
 )
+
+# What a call may say of pickles, and what it must say then: they run functions by names that stand in no file.
+UNPICKLING = {"weights_only": True, "allow_pickle": False, "pickle_module": None}
 
 # Settings, which are there to be assigned.
 SETTINGS = ("torch.backends", "torch._dynamo.config", "torch._inductor.config", "torch._functorch.config", "os.environ")

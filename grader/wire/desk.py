@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import singledispatchmethod
 
 from grader.frames import BODY_LIMIT_BYTES, Bytes
-from grader.records import Fault, Frame, Json, Raised, Request, Tensor, TensorSpec
+from grader.records import MANY_LOOKS, Fault, Frame, Json, Raised, Request, Tensor, TensorSpec
 from grader.wire.arithmetic import pieces
 from grader.wire.calls import STORE, STORE_BYTES_LIMIT, STORE_WORD_BYTES, STORE_WRITES, Call
 from grader.wire.channel import Purse
@@ -91,7 +91,6 @@ class Desk:
             return
         seat.hear(call)
         seat.trace.wait(call, word.how, word.at)
-        call.is_awaited = True
         call.awaited_at = word.at if word.at != call.word.at else ""
         if word.changed and self.changed_in_flight is None:
             at = f" ({word.at})" + ", somewhere between these two" * bool(call.awaited_at and call.word.at) if word.at else ""
@@ -99,14 +98,20 @@ class Desk:
             self.changed_in_flight = Fault("changed_in_flight", seat.rank, sentence)
         if not call.is_answered:
             seat.waits[call.id] = call
-        self._hand_over(call, seat)
+        if word.how != "future" or not self.request.network.late:  # late: a callback that nobody waits for is never called
+            call.is_awaited = True
+            self._hand_over(call, seat)
 
     @_act.register
     def _(self, word: PollWord, seat: Seat, body: bytearray) -> None:
         call = seat.calls.get(word.poll)  # no sign of life: a loop that polls for ever must run into its CPU limit
         if call is not None:
             call.num_polls = max(call.num_polls, word.times)
-            self._hand_over(call, seat)
+            if self.request.network.late and call.num_polls >= MANY_LOOKS and not call.is_awaited:
+                seat.trace.wait(call, "poll", call.word.at)  # what comes late comes to nobody who hasn't waited
+                call.is_awaited = True
+            if self._is_wanted(call):
+                self._hand_over(call, seat)
 
     @_act.register
     def _(self, word: MarkWord, seat: Seat, body: bytearray) -> None:
@@ -207,9 +212,11 @@ class Desk:
         call.is_answered = True
         seat.waits.pop(call.id, None)
         seat.held[call.id] = ({"id": call.id, **header}, body)
-        is_wanted = call.is_awaited or call.num_polls > 0 or not self.request.network.late
-        if is_wanted or call.op in STORE or call.op == "gate":
+        if self._is_wanted(call) or call.op in STORE or call.op == "gate":
             self._hand_over(call, seat)
+
+    def _is_wanted(self, call: Call) -> bool:
+        return call.is_awaited or not self.request.network.late
 
     def _hand_over(self, call: Call, seat: Seat) -> None:
         """Send an answer that is ready, and forget a call that is both answered and waited for."""

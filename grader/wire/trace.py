@@ -21,6 +21,7 @@ class Trace:
         self.rank, self.phase = rank, ""
         self.entries: list[tuple[Event, Call | None]] = []
         self.num_calls = 0
+        self._num_turns = 0
         self._futures: dict[int, Event] = {}  # by the call's id: asked for, and not waited for
         self._num_words = 0
 
@@ -63,11 +64,18 @@ class Trace:
     def mark(self, word: MarkWord) -> None:
         """A probe's word; a phase only changes what the following events carry."""
         if word.mark == "phase":
-            self.phase = word.name
+            self._turn_to(word)
             return
         if word.cost_s < 0 or word.cost_s != word.cost_s:
             raise Malformed(f"declares arithmetic of {word.cost_s} s")
         self.entries.append((Event(self.rank, word.mark, self.phase, name=word.name, cost_s=word.cost_s, facts=word.facts), None))
+
+    def _turn_to(self, word: MarkWord) -> None:
+        """Into a phase or out of it. The probe numbers its turns, so that a word of somebody else's puts its next one out of place."""
+        if word.turn != self._num_turns or bool(word.name) == bool(self.phase):
+            raise Malformed(f"turns to phase {word.name!r} from {self.phase!r}, which its probe doesn't: a phase mark is forged")
+        self._num_turns += 1
+        self.phase = word.name
 
     def recorded(self, said: EventFields) -> Event:
         """The recorder's word on gloo or NCCL becomes an event as it stands."""

@@ -69,6 +69,7 @@ class MarkWord(msgspec.Struct):
 
     mark: Literal["phase", "compute", "join", "mark"]
     name: Text = ""
+    turn: Count = 0  # phases: how many such words the probe has said before
     cost_s: float = 0.0
     facts: dict[str, Any] = {}
 

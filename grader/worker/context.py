@@ -38,16 +38,18 @@ class Context:
         self.inputs, self.submission, self.device = inputs, submission, device
         self.facts: dict[str, Json] = {}
         self._line = line
-        self._num_watches = 0
+        self._num_watches = self._num_turns = 0
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Traffic and waits inside are told apart by this name: a constructor's broadcast is not a wait during backward."""
-        self._line.post({"mark": "phase", "name": name})
+        turn = self._num_turns  # kept here: a word of somebody else's in between would put the second one out of place
+        self._num_turns += 2
+        self._line.post({"mark": "phase", "name": name, "turn": turn})
         try:
             yield
         finally:
-            self._line.post({"mark": "phase", "name": ""})
+            self._line.post({"mark": "phase", "name": "", "turn": turn + 1})
 
     def mark(self, name: str, **facts: Json) -> None:
         """A named moment in this rank's trace."""

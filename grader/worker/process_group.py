@@ -23,13 +23,13 @@ from grader.records import Json
 from grader.worker.arguments import Tensors, describe, flat, reduction_of, refuse_unequal, root_of, row_splits
 from grader.worker.line import Line
 from grader.worker.store import JudgeStore
-from grader.worker.work import Batch, WireWork, num_bytes, raw
+from grader.worker.work import Batch, WireWork, collect_all, num_bytes, raw, wait_all
 
 
 class WireProcessGroup(ProcessGroup):
     """One group. Method names and signatures are those that torch calls, in 2.11 and 2.13."""
 
-    line: ClassVar[Line]
+    judges_line: ClassVar[Line]
     batch: ClassVar[threading.local]  # its `number` is set inside batch_isend_irecv
 
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta | None = None) -> None:
@@ -47,7 +47,7 @@ class WireProcessGroup(ProcessGroup):
         tensors = list({id(tensor): tensor for tensor in (*inputs, *outputs)}.values())
         if any(tensor.layout is not torch.strided for tensor in tensors):
             raise RuntimeError("Gloo takes dense tensors only")
-        work = WireWork(self.line, outputs, tensors, value)
+        work = WireWork(self.judges_line, outputs, tensors, value)
         header: dict[str, Json] = {
             "op": op,
             "group": self._name,
@@ -55,7 +55,7 @@ class WireProcessGroup(ProcessGroup):
             "me": self._rank,
             "ins": describe(inputs),
             "outs": describe(outputs),
-            "at": self.line.student_line(),
+            "at": self.judges_line.student_line(),
             **fields,
         }
         if self.options.global_ranks_in_group:  # the default group has none
@@ -64,7 +64,7 @@ class WireProcessGroup(ProcessGroup):
             header["strided"] = True
         if self._coalescing is not None:
             self._coalescing.append(work)
-        self.line.post(header, [raw(tensor) for tensor in inputs] if speaks else (), work)
+        self.judges_line.post(header, [raw(tensor) for tensor in inputs] if speaks else (), work)
         return work
 
     # --- collectives
@@ -210,7 +210,8 @@ class WireProcessGroup(ProcessGroup):
 def install(line: Line) -> None:
     """From now on `init_process_group` with "gloo", no backend, env://, tcp://, file:// or an explicit store goes over `line`."""
     batch = threading.local()
-    c10d.ProcessGroupGloo = type("WireProcessGroup", (WireProcessGroup,), {"line": line, "batch": batch})
+    c10d.ProcessGroupGloo = type("WireProcessGroup", (WireProcessGroup,), {"judges_line": line, "batch": batch})
+    torch.futures.collect_all, torch.futures.wait_all = collect_all, wait_all
     rank, world_size = str(line.rank), str(line.world_size)
     os.environ.update(RANK=rank, LOCAL_RANK=rank, WORLD_SIZE=world_size, LOCAL_WORLD_SIZE=world_size, MASTER_ADDR="judge", MASTER_PORT="1")
     _install_store(JudgeStore(line), line)

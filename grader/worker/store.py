@@ -24,36 +24,36 @@ class JudgeStore(dist.Store):
     def __init__(self, line: Line) -> None:
         super().__init__()
         self._alive.append(self)
-        self._line = line
+        self.judges_line = line
         self._timeout = timedelta(minutes=5)
 
     def set(self, key: str, value: str | bytes) -> None:
-        self._line.ask("store_set", as_bytes(value), key=key)
+        self.judges_line.ask("store_set", as_bytes(value), key=key)
 
     def get(self, key: str) -> bytes:
-        return bytes(self._line.ask("store_get", key=key))
+        return bytes(self.judges_line.ask("store_get", key=key))
 
     def add(self, key: str, amount: int) -> int:
-        return int(bytes(self._line.ask("store_add", key=key, amount=amount)))
+        return int(bytes(self.judges_line.ask("store_add", key=key, amount=amount)))
 
     def append(self, key: str, value: str | bytes) -> None:
-        self._line.ask("store_append", as_bytes(value), key=key)
+        self.judges_line.ask("store_append", as_bytes(value), key=key)
 
     def check(self, keys: Sequence[str]) -> bool:
-        return bytes(self._line.ask("store_check", keys=list(keys))) == b"1"
+        return bytes(self.judges_line.ask("store_check", keys=list(keys))) == b"1"
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
-        self._line.ask("store_wait", keys=list(keys))
+        self.judges_line.ask("store_wait", keys=list(keys))
 
     def compare_set(self, key: str, expected: str | bytes, desired: str | bytes) -> bytes:
         expected_bytes = as_bytes(expected)
-        return bytes(self._line.ask("store_compare_set", expected_bytes + as_bytes(desired), key=key, split=len(expected_bytes)))
+        return bytes(self.judges_line.ask("store_compare_set", expected_bytes + as_bytes(desired), key=key, split=len(expected_bytes)))
 
     def delete_key(self, key: str) -> bool:
-        return bytes(self._line.ask("store_delete", key=key)) == b"1"
+        return bytes(self.judges_line.ask("store_delete", key=key)) == b"1"
 
     def num_keys(self) -> int:
-        return int(bytes(self._line.ask("store_count")))
+        return int(bytes(self.judges_line.ask("store_count")))
 
     def multi_get(self, keys: Sequence[str]) -> list[bytes]:
         return [self.get(key) for key in keys]

@@ -13,7 +13,7 @@ import torch
 from torch._C._distributed_c10d import Work
 
 from grader.frames import Bytes
-from grader.records import Json, KiB
+from grader.records import MANY_LOOKS, Json, KiB
 from grader.worker.line import Landing, Line
 
 SUMMED_ANYWAY_BYTES = 64 * KiB  # takes less time than the operation does
@@ -72,30 +72,32 @@ def fingerprint(tensor: torch.Tensor) -> int:
 
 
 class WireFuture(torch.futures.Future[Any]):
-    """A work's future, or what follows from one: who waits for it is seen to wait for the work."""
+    """Works' future, or what follows from one: who waits for it is seen to wait for them, and who looks at it to look."""
 
-    def __init__(self, work: WireWork) -> None:
+    def __init__(self, *works: WireWork) -> None:
         super().__init__()
-        self._work = work
+        self.works = works
 
     def wait(self) -> Any:
-        self._work.tell_wait()
+        self._tell_wait()
         return super().wait()
 
     def value(self) -> Any:
         value = super().value()
-        self._work.tell_wait()
+        self._tell_wait()
         return value
 
     def done(self) -> bool:
         if not super().done():
+            for work in self.works:
+                work.tell_poll()
             return False
-        self._work.tell_wait()
+        self._tell_wait()
         return True
 
     def then(self, callback: Any) -> Any:
-        """As torch's own; what it gives knows its work too."""
-        following = WireFuture(self._work)
+        """As torch's own; what it gives knows its works too."""
+        following = WireFuture(*self.works)
 
         def follow(future: torch.futures.Future[Any]) -> None:
             try:
@@ -106,6 +108,22 @@ class WireFuture(torch.futures.Future[Any]):
         self.add_done_callback(follow)
         return following
 
+    def _tell_wait(self) -> None:
+        for work in self.works:
+            work.tell_wait()
+
+
+def collect_all(futures: Sequence[torch.futures.Future[Any]]) -> torch.futures.Future[Any]:
+    """As torch's own, of futures that may be works'."""
+    together = WireFuture(*(work for each in futures if isinstance(each, WireFuture) for work in each.works))
+    torch._C._collect_all(list(futures)).add_done_callback(lambda _: together.set_result(list(futures)))
+    return together
+
+
+def wait_all(futures: Sequence[torch.futures.Future[Any]]) -> list[Any]:
+    """As torch's own."""
+    return [future.wait() for future in collect_all(futures).wait()]
+
 
 class WireWork(Work, Landing):
     """One operation in flight."""
@@ -114,13 +132,13 @@ class WireWork(Work, Landing):
         """`outputs` are filled from the answer, in order; `value` is what the future gives; `watched` must not change before the wait."""
         Work.__init__(self)
         Landing.__init__(self)
-        self._line, self._outputs, self._value = line, outputs, value
+        self.judges_line, self._outputs, self._value = line, outputs, value
         self._guard = threading.Lock()
         self._future: WireFuture | None = None
         self._watched = dict(enumerate(watched))
         self._fingerprints = {index: fingerprint(tensor) for index, tensor in self._watched.items()}
         self._changed: set[int] = set()
-        self._is_asked = self._is_told = False
+        self._is_asked = self._is_future_asked = self._is_told = False
         self._num_polls = 0
 
     # --- landing
@@ -153,15 +171,17 @@ class WireWork(Work, Landing):
     def _ask(self, how: str) -> None:
         """Tell the judge, once, that somebody now depends on this operation."""
         if self._is_asked:
+            if self._is_future_asked and how != "future":
+                self.tell_wait()
             return
-        self._is_asked = True
+        self._is_asked, self._is_future_asked = True, how == "future"
         with self._guard:
             self._note_changes()
             self._watched = {}
-        header: dict[str, Json] = {"wait": self.id, "how": how, "at": self._line.student_line()}
+        header: dict[str, Json] = {"wait": self.id, "how": how, "at": self.judges_line.student_line()}
         if self._changed:
             header["changed"] = sorted(self._changed)
-        self._line.post(header)
+        self.judges_line.post(header)
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Sleep until the answer has landed. The judge knows what can never come, so `timeout` is not used."""
@@ -179,7 +199,7 @@ class WireWork(Work, Landing):
         """Somebody waits for the future that was asked for, or has seen that it is there; said once."""
         if not self._is_told:
             self._is_told = True
-            self._line.post({"wait": self.id, "how": "wait", "at": self._line.student_line()})
+            self.judges_line.post({"wait": self.id, "how": "wait", "at": self.judges_line.student_line()})
 
     def get_future(self) -> torch.futures.Future[Any]:
         self._ask("future")
@@ -190,10 +210,14 @@ class WireWork(Work, Landing):
                     self._settle(self._future)
             return self._future
 
-    def is_completed(self) -> bool:
+    def tell_poll(self) -> None:
+        """Somebody has looked whether it is there."""
         self._num_polls += 1
-        if self._num_polls == 1 or self._num_polls % POLLS_PER_WORD == 0:
-            self._line.post({"poll": self.id, "times": self._num_polls})
+        if self._num_polls in (1, MANY_LOOKS) or self._num_polls % POLLS_PER_WORD == 0:
+            self.judges_line.post({"poll": self.id, "times": self._num_polls})
+
+    def is_completed(self) -> bool:
+        self.tell_poll()
         if not self.landed.is_set():
             return False
         self._ask("poll")  # what comes next comes after the answer, as behind a wait
@@ -232,7 +256,7 @@ class Batch(Work):
         self.wait()
 
     def get_future(self) -> torch.futures.Future[Any]:
-        return torch.futures.collect_all([work.get_future() for work in self._works])
+        return collect_all([work.get_future() for work in self._works])
 
     def is_completed(self) -> bool:
         return all(work.is_completed() for work in self._works)

@@ -111,6 +111,10 @@ def test_nested_brackets_are_malformed_and_no_crash() -> None:
         (frame(operation(0, "store_add", key="k", amount=1)) + frame(operation(1, "store_set", key="k"), b"x")
          + frame(operation(2, "store_add", key="k", amount=1)), "adds a number to a key of the store that holds none"),
         (frame({"mark": "compute", "cost_s": -1.0}), "declares arithmetic of -1.0 s"),
+        (frame({"mark": "phase", "name": "step"}) + frame({"mark": "phase", "name": "elsewhere"}), "to phase 'elsewhere' from 'step'"),
+        (frame({"mark": "phase", "name": "step"}) + frame({"mark": "phase", "turn": 1}) * 2, "turns to phase '' from ''"),
+        (frame({"mark": "phase", "name": "step"}) + frame({"mark": "phase", "turn": 1}) + frame({"mark": "phase", "name": "step"}),
+         "turns to phase 'step' from '', which its probe doesn't"),
         (frame({"begun": True}, b"body"), "sends 4 bytes with a word that carries none"),
     ],
 )  # fmt: skip

@@ -195,3 +195,10 @@ def test_equal_runs_show_equal_outcomes(ranks: Ranks) -> None:
             for outcome in (ranks.call("broken.py", function, world_size) for _ in range(3))
         }
         assert len(seen) == 1, function
+
+
+@pytest.mark.parametrize("function", ["woken_by_a_callback", "watches_its_memory"])
+def test_what_lands_late_comes_to_nobody_who_waits_unseen(ranks: Ranks, function: str) -> None:
+    """A callback that sets an event and a look at the memory are no words: both return where results land at once, and only there."""
+    assert ranks.call("broken.py", function, 2).fault is None
+    assert fault_of(ranks, function, network=Network(late=True), limits=Limits(idle_s=1.0)).kind == "silent"

@@ -121,6 +121,20 @@ def blocked_in_a_future(rank, world_size):
         dist.recv(torch.ones(2), 0)
 
 
+def woken_by_a_callback(rank, world_size):
+    is_there = threading.Event()
+    dist.all_reduce(torch.ones(2), async_op=True).get_future().add_done_callback(lambda _: is_there.set())
+    is_there.wait()
+
+
+def watches_its_memory(rank, world_size):
+    x = torch.ones(2)
+    work = dist.all_reduce(x, async_op=True)
+    while x[0] == 1:
+        time.sleep(0.01)
+    work.wait()
+
+
 def any_source_and_nobody_sends(rank, world_size):
     dist.recv(torch.ones(2))
 

@@ -78,6 +78,21 @@ def async_wait_future_and_polling(rank, world_size):
 
 
 @CASES.of(*ANY)
+def futures_together_looked_at_and_passed_over(rank, world_size):
+    a, b, c, d, e = (values(rank, size) for size in range(3, 8))
+    futures = [dist.all_reduce(x, async_op=True).get_future() for x in (a, b)]
+    torch.futures.wait_all(futures)
+    torch.futures.collect_all([dist.all_reduce(c, async_op=True).get_future()]).wait()
+    looked_at = dist.all_reduce(d, async_op=True).get_future()
+    while not looked_at.done():
+        pass
+    work = dist.all_reduce(e, async_op=True)
+    work.get_future()
+    work.wait()
+    return [a, b, c, d, e]
+
+
+@CASES.of(*ANY)
 def broadcast(rank, world_size):
     x = values(rank, 5, 7)
     dist.broadcast(x, world_size - 1)
