@@ -92,7 +92,7 @@ def _lost(course: Course, path: Path, assignment: Assignment, races: Sequence[Ra
     """Laws that the races need and that don't hold, with their verdicts."""
     needed = {law for race in races for law in race.needs}
     report = grade(course, path, [assignment], laws=needed, runs=runs) if needed else None
-    laws = [law for each in report.assignments for task in each.tasks for law in task.laws] if report else []
+    laws = report.laws() if report else ()
     return {law.id: law.verdict for law in laws if law.id in needed and law.verdict != "passed"}
 
 

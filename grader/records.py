@@ -226,6 +226,9 @@ class Event:
     facts: dict[str, Json] = field(default_factory=dict)
 
 
+BY_CLOCK = frozenset({"cpu_limit", "silent", "idle"})  # kinds of faults that a clock finds: each costs seconds, and may not come again
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """Why a run did not end well: the submission's blame, in one sentence that names rank, call and line."""

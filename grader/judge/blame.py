@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from grader.errors import CourseError, LawBroken, MachineError, NotJudged, NotOnThisProfile, SubmissionError
-from grader.records import NOT_STARTED, SETTLED, CaseOutcome, Fault, Message
+from grader.records import BY_CLOCK, NOT_STARTED, SETTLED, CaseOutcome, Fault, Message
 
 GRADER_FOLDER = Path(__file__).parents[1]
 MACHINE_ERRNOS = {errno.ENOSPC, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.EIO}
-TIME_OUTS = {"cpu_limit", "silent", "idle"}  # faults that cost seconds each time they are met
 
 # All that a student reads of a fault in a hidden case: fixed words, because sentences and exceptions may carry inputs out.
 FAULTS_IN_WORDS = {
@@ -117,7 +116,7 @@ def _of_submission(error: SubmissionError) -> Blame:
     message, fault = error.message, error.fault
     if fault is not None and is_stub(fault):
         message = replace(message, diagnosis=NOT_STARTED)
-    return Blame("failed", message, timed_out=fault is not None and fault.kind in TIME_OUTS)
+    return Blame("failed", message, timed_out=fault is not None and fault.kind in BY_CLOCK)
 
 
 def is_stub(fault: Fault) -> bool:

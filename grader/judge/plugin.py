@@ -64,10 +64,6 @@ class JudgePlugin:
         return case.observe
 
     # --- collection ---
-    def pytest_configure(self, config: pytest.Config) -> None:
-        """Make the `law` mark known."""
-        config.addinivalue_line("markers", 'law("<task>.<claim>"): the law that this test is a case of')
-
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """A test file that cannot be read breaks the laws of its own assignment and no other."""
         if not report.failed:
@@ -190,10 +186,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Open an observer for the named submission and register the judge."""
+    """Make the `law` mark known; open an observer for the named submission, if one is, and register the judge."""
+    config.addinivalue_line("markers", "law(id): the law that this test is a case of, as <task>.<claim>")
     submission = config.getoption("--submission")
     if submission is None or config.getoption("--collect-only"):
-        config.addinivalue_line("markers", 'law("<task>.<claim>"): the law that this test is a case of')
         return
     door: Any = importlib.import_module(DEVELOPER_DOOR)
     opened = contextlib.ExitStack()

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from grader.devices import Gpu
 from grader.errors import MachineError, NotJudged, NotOnThisProfile
 from grader.observe.live import Runs
-from grader.records import Assignment, Outcome, Request, Submission
+from grader.records import BY_CLOCK, Assignment, Outcome, Request, Submission
 
-STALLS = frozenset({"deadlock", "cpu_limit", "silent", "idle"})  # faults that cost seconds each time they are met
+STALLS = BY_CLOCK | {"deadlock"}  # faults that cost seconds each time they are met
 TOLD_EVERY = 10  # observations
 Told = Callable[[str], None]
 

@@ -25,14 +25,13 @@ from grader.ranks.access import let_ranks_in
 from grader.ranks.isolation import NOT_RUN, label
 from grader.ranks.launch import Launch
 from grader.ranks.zygote import Zygote
-from grader.records import Assignment, Fault, Json, Outcome, RankOutcome, Request, Spent, Submission, canonical, digest
+from grader.records import BY_CLOCK, Assignment, Fault, Json, Outcome, RankOutcome, Request, Spent, Submission, canonical, digest
 from grader.store import Store
 from grader.wire.broker import Broker
 from grader.wire.endpoint import Endpoint
 from grader.wire.loopback import fault_of_traffic, is_without_network
 
 GRADER = Path(__file__).parents[1]
-NOT_EXACT = frozenset({"cpu_limit", "silent", "idle"})  # faults found by a clock: kept for replay, looked at again when live
 
 
 @dataclass(slots=True)
@@ -78,11 +77,15 @@ class Runs:
                               for level in self._levels(request)]  # fmt: skip
         return next((key for key in stronger if self.store.holds(key)), weakest)
 
+    @property
+    def _has_walls(self) -> bool:
+        return self.at_most != LEVELS[-1]
+
     def _levels(self, request: Request) -> Sequence[str]:
         """The level of isolation that is witnessed for such a request; a replay takes what was run at any of them."""
         if self.replay or self._is_closed:
             return LEVELS
-        if self.at_most == LEVELS[-1] or request.device == "cuda":
+        if not self._has_walls or request.device == "cuda":
             return LEVELS[-1:]
         self.prepare(request.flavour)
         return [self._zygotes[request.flavour].level()]
@@ -108,7 +111,7 @@ class Runs:
     def stored(self, key: str) -> Outcome | None:
         """What was observed under `key`, unless a clock decided it and it can be looked at again."""
         stored = self.store.outcome(key)
-        return stored if stored is not None and (self.replay or stored.fault is None or stored.fault.kind not in NOT_EXACT) else None
+        return stored if stored is not None and (self.replay or stored.fault is None or stored.fault.kind not in BY_CLOCK) else None
 
     def ready(self, flavour: str) -> None:
         """Return once ranks of that flavour can be forked."""
@@ -122,7 +125,7 @@ class Runs:
     def launch(self, flavour: str, openings: Sequence[tuple[Json, list[Bytes]]]) -> Launch:
         """Ranks that somebody else leads than the wire's broker; whoever asks ends them."""
         self.ready(flavour)
-        return self._zygotes[flavour].launch([({**order, "walls": self.at_most != LEVELS[-1]}, parts) for order, parts in openings])
+        return self._zygotes[flavour].launch([({**order, "walls": self._has_walls}, parts) for order, parts in openings])
 
     def isolation(self) -> str:
         """What the walls were seen to deny; of a replay, what they denied when it was run."""
@@ -130,7 +133,7 @@ class Runs:
             return self._label
         note = self.store.path.with_name("isolation.txt")
         if seen := self.witnessed():
-            note.write_text(told := label(seen if self.at_most != LEVELS[-1] else [{"landlock": 0, "denied": {}}]), encoding="utf-8")
+            note.write_text(told := label(seen if self._has_walls else [{"landlock": 0, "denied": {}}]), encoding="utf-8")
             return told
         return note.read_text(encoding="utf-8") if note.exists() else NOT_RUN
 
@@ -158,7 +161,7 @@ class Runs:
             folder, debug = self.store.path.parent, self.debug_command(key)
             openings = openings_of(self.root, folder, assignment, submission, request, debug, gpus)
             for order, _ in openings:
-                order["walls"] = self.at_most != LEVELS[-1]
+                order["walls"] = self._has_walls
         for _ in range(2):
             self.prepare(request.flavour)
             zygote = self._zygotes[request.flavour]

@@ -57,9 +57,6 @@ class _Collector:
     root: Path
     tests: list[MarkedTest] = field(default_factory=list)
 
-    def pytest_configure(self, config: pytest.Config) -> None:
-        config.addinivalue_line("markers", 'law("<task>.<claim>"): the law that this test is a case of')
-
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         for item in session.items:
             marks = tuple(str(argument) for mark in item.iter_markers("law") for argument in mark.args)

@@ -146,7 +146,7 @@ def try_mutant(course: Course, assignment: Assignment, path: Path, folder: Path,
             report = grade_one(assignment, path, laws)  # the first case to fail is not the one that says the word
     except CourseError as error:
         return MutantTrial(name, law, False, str(error), ())
-    marks = [mark for task in _mark_of(report, assignment).tasks for mark in task.laws]
+    marks = _mark_of(report, assignment).laws()
     caught_by = tuple(mark.id for mark in marks if mark.verdict == "failed")
     mark = _law_of(report, assignment, law)
     is_caught, sentence = _caught(mark, law, word)
@@ -162,7 +162,7 @@ def _is_told_first(mark: LawMark | None, word: str) -> bool:
 
 
 def _law_of(report: Report, assignment: Assignment, law: str) -> LawMark | None:
-    return next((mark for task in _mark_of(report, assignment).tasks for mark in task.laws if mark.id == law), None)
+    return next((mark for mark in _mark_of(report, assignment).laws() if mark.id == law), None)
 
 
 def _caught(mark: LawMark | None, law: str, word: str) -> tuple[bool, str]:

@@ -13,5 +13,5 @@ says: mask
         parameter.register_hook(lambda gradient: summed(gradient, group))
     # Other tokens on each rank: with one mask for all, tokens T/N apart would lose the same channels.
     for module in [gpt, *gpt.blocks]:
-        module.dropout = nn.Dropout(module.dropout.p)
+        module.dropout = nn.Dropout(module.dropout.p).train(module.dropout.training)
 # endregion
