@@ -41,8 +41,11 @@ class Comparison:
     hints: Hints
 
     def wrong_values_match(self, candidate: Array, factor: float = 1.0) -> bool:
-        """Whether every wrong value is `candidate`'s, within `factor` times the allowed error and a few roundings."""
-        if candidate.shape != self.got.shape:
+        """Whether every wrong value is `candidate`'s, within `factor` times the allowed error and a few roundings.
+
+        Where most of the wrong values would be right in `candidate`, it explains nothing: it is only as near as roundings are.
+        """
+        if candidate.shape != self.got.shape or np.mean((np.abs(candidate - self.expected) > self.allowed)[self.wrong]) <= 0.5:
             return False
         allowed = (1 + abs(factor)) * self.allowed + self.slack * np.abs(candidate)
         return bool(np.all((np.abs(self.got - candidate) <= allowed)[self.wrong]))

@@ -177,6 +177,13 @@ def test_a_value_with_a_name_is_told_with_what_the_test_suggests() -> None:
     assert told(OTHER, E, others=others, suggestion="Read your own.", question="Whose is it?").suggestion == "Whose is it?"
 
 
+def test_a_mistake_that_would_be_right_here_is_not_suspected() -> None:
+    """A result that rounds too often lies as near to it as to the right one."""
+    named = told(E + 0.015, E, allowed=0.01, others={"the root without eps": E + 0.005})
+    assert "without eps" not in named.diagnosis
+    assert "without eps" in told(E + 0.015, E, allowed=0.01, others={"the root without eps": E + 0.012}).diagnosis
+
+
 def test_what_is_not_finite_is_told_by_the_mistake_that_makes_it_so() -> None:
     """By one that is not finite in the same places, and in the same way; by none if there is none."""
     got, other, elsewhere = E.copy(), E * 2, E.copy()

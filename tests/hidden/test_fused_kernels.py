@@ -305,14 +305,14 @@ def test_ready_block_grows_with_nothing(observe):
 
 @pytest.mark.law("compile.says_what_is_fused")
 def test_says_what_is_fused(observe):
-    """Dim 0, reductions after a product, views and breaks at the ends, and the same dim on both sides of a break."""
+    """Dim 0, another dim behind a pointwise operation, reductions after a product, views and breaks at the ends, one dim around a break."""
     p, r, m, v, b = "pointwise", "reduction", "matmul", "view", "break"
     chains = [
         [["max", r, 0], ["exp", p, None], ["sum", r, 0], ["mean", r, 1], ["scale", p, None], ["amax", r, 1]],
         [["item", b, None], ["view", v, None], ["sum", r, 2], ["item2", b, None], ["sum2", r, 2], ["view2", v, None], ["up", m, None],
          ["var", r, 1]],
         [["x", p, None], ["sum", r, 1], ["cut", b, None], ["y", p, None], ["norm", r, 0], ["z", p, None], ["last", v, None]],
-        [["up", m, None], ["t", v, None], ["down", m, None], ["bias", p, None]],
+        [["up", m, None], ["t", v, None], ["down", m, None], ["bias", p, None], ["mean", r, 2], ["gelu", p, None], ["amax", r, 1]],
         [["t", v, None], ["stop", b, None]],
     ]  # fmt: skip
     blocks.judge_predictions(observe, chains, kind="other chains of the same five kinds")

@@ -254,8 +254,9 @@ def test_the_executor_keeps_what_the_schedule_needs(observe):
 
 @pytest.mark.law("executor.fits_in_the_memory_of_its_depth")
 def test_a_run_fits_in_the_memory_of_its_depth(observe):
-    """A single rank, twenty micro-batches."""
+    """A single rank, twenty micro-batches, one stage and two."""
     execution.judge_heavy(execution.run_heavy(observe, given.one_by_one(1, 20), kind="one rank, many micro-batches"))
+    execution.judge_heavy(execution.run_heavy(observe, given.one_by_one(1, 20, chunks=2), kind="one rank, two stages, many micro-batches"))
 
 
 @pytest.mark.law("executor.takes_the_time_of_the_schedule")
@@ -278,9 +279,11 @@ def test_copies_start_equal(observe):
 
 @pytest.mark.law("tied.gradients_are_added")
 def test_tied_gradients_are_added(observe):
-    """Three owners, transposed; bfloat16; nobody has a gradient; a single owner."""
+    """Three owners, transposed, one without a gradient; likewise two owners in bfloat16; a single owner."""
     ties.judge_sums(ties.run_tied(observe, ties.ALL_REDUCE, 3, layout="transposed", missing=[1], kind="three owners, one without gradient"))
-    ties.judge_sums(ties.run_tied(observe, ties.ALL_REDUCE, 4, members=[1, 3], dtype="bfloat16", kind="owners 1 and 3, bfloat16"))
+    ties.judge_sums(
+        ties.run_tied(observe, ties.ALL_REDUCE, 4, members=[1, 3], dtype="bfloat16", missing=[3], kind="bfloat16, one without gradient")
+    )
     ties.judge_sums(ties.run_tied(observe, ties.ALL_REDUCE, 1, kind="a single owner"))
 
 

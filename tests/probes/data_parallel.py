@@ -66,8 +66,10 @@ def broadcast_state(at: Any, *, members: list[int] | None = None, **description:
     """broadcast_module_state of a Chosen module with inputs value/<name> and buffer/<name>; what they hold afterwards."""
     group, takes_part = group_of(at, members)
     module = Chosen(at.inputs, **description)
+    memory = {name: tensor.data_ptr() for name, tensor in module.state().items()}
     if takes_part:
         at.submission.broadcast_module_state(module, group=group)
+    at.report(moved=[name for name, tensor in module.state().items() if tensor.data_ptr() != memory[name]])
     return module.state()
 
 
@@ -131,8 +133,11 @@ def run_step(at: Any, ddp: Any, number: int, step: dict[str, Any]) -> None:
         skipped = step.get("unused", {}).get(str(micro_batch), {}).get(str(at.rank), [])
         used = {name: gradient for name, gradient in gradients.items() if name not in skipped}
         is_last = micro_batch == last
-        with at.phase(f"step {number}" if is_last else f"step {number} no_sync"), accumulating(ddp, not is_last, step):
-            ddp(factors=used).backward()
+        with at.phase(f"step {number}" if is_last else f"step {number} no_sync"), accumulating(at, ddp, not is_last, step):
+            output = ddp(factors=used)
+            if not isinstance(output, tuple):
+                raise TypeError(f"the module returns a tuple; ddp(...) returned a {type(output).__name__}")
+            output[0].backward()
             if micro_batch == step.get("interrupted"):
                 raise Interrupted
     with at.phase(f"step {number}"):
@@ -144,16 +149,19 @@ class Interrupted(Exception):
 
 
 @contextlib.contextmanager
-def accumulating(ddp: Any, is_on: bool, step: dict[str, Any]) -> Iterator[None]:
-    """no_sync or nothing; an inner no_sync that has ended already, if the step says so."""
+def accumulating(at: Any, ddp: Any, is_on: bool, step: dict[str, Any]) -> Iterator[None]:
+    """no_sync or nothing; an inner no_sync that has ended already, if the step says so. Reports whether an exception has left it."""
     if not is_on:
         yield
         return
-    with contextlib.suppress(Interrupted), ddp.no_sync():
-        if step.get("nested"):
-            with ddp.no_sync():
-                pass
-        yield
+    try:
+        with ddp.no_sync():
+            if step.get("nested"):
+                with ddp.no_sync():
+                    pass
+            yield
+    except Interrupted:
+        at.report(has_left=True)
 
 
 def chain(at: Any, *, num_layers: int, bucket_bytes: int, rows: list[list[int]] | None = None) -> dict[str, torch.Tensor]:
@@ -211,7 +219,7 @@ class Chosen(nn.Module):
     """Its forward is a sum of parameter times factor, so that the factors are the gradients.
 
     frozen: names without gradient; shared: a layer's name -> the parameter that it also has; layout: of all parameters and buffers;
-    fleeting: buffers that the state dict leaves out.
+    fleeting: buffers that the state dict leaves out. A buffer's name with dots is a path through modules.
     """
 
     def __init__(
@@ -227,20 +235,26 @@ class Chosen(nn.Module):
         for name, value in parts_of(inputs, "value").items():
             self.register_parameter(name, nn.Parameter(view(value, layout), requires_grad=name not in frozen))
         for name, value in parts_of(inputs, "buffer").items():
-            self.register_buffer(name, view(value, layout), persistent=name not in fleeting)
+            home: nn.Module = self
+            *path, leaf = name.split(".")
+            for step in path:
+                if step not in dict(home.named_children()):
+                    home.add_module(step, nn.Module())
+                home = home.get_submodule(step)
+            home.register_buffer(leaf, view(value, layout), persistent=name not in fleeting)
         for other, name in (shared or {}).items():
             layer = nn.Module()
             layer.register_parameter("shared", getattr(self, name))
             self.add_module(other, layer)
 
-    def forward(self, *, factors: dict[str, torch.Tensor]) -> torch.Tensor:
-        """The sum over `factors`; 0, with a gradient for nobody, where there are none."""
+    def forward(self, *, factors: dict[str, torch.Tensor]) -> tuple[torch.Tensor, int]:
+        """The sum over `factors`, and how many they are; 0, with a gradient for nobody, where there are none."""
         total = torch.zeros((), dtype=torch.float64, requires_grad=True)
         for path, parameter in self.named_parameters(remove_duplicate=False):
             name = path.removesuffix(".shared")
             if name in factors and parameter.requires_grad:
                 total = total + (parameter * factors[name]).sum().double()
-        return total
+        return total, len(factors)
 
     def state(self) -> dict[str, torch.Tensor]:
         parameters = {f"value/{name}": parameter.detach() for name, parameter in self.named_parameters()}

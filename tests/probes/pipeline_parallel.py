@@ -83,7 +83,7 @@ def execute(
     answer = {"loss": torch.tensor(float("nan"), dtype=at.inputs["boundary"].dtype)}
     if takes_part:
         boundary = at.inputs["boundary"]
-        pipe = at.submission.PipelineStage(layers, num_stages, boundary, mean_square, group=group, gradient_group=gradient_group)
+        pipe = at.submission.PipelineStage(layers, num_stages, boundary, lopsided, group=group, gradient_group=gradient_group)
         x, target = given(at.inputs["x"]), given(at.inputs["target"])
         if before is not None:
             num_micro_batches = 1 + max(micro_batch for actions in before for _, _, micro_batch in actions)
@@ -124,6 +124,11 @@ def gradient_of(parameter: nn.Parameter) -> torch.Tensor:
 def mean_square(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     """The mean over all elements of a micro-batch."""
     return (output - target).square().mean()
+
+
+def lopsided(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """The same with the target counted twice: another number if output and target change places."""
+    return mean_square(output, 2 * target)
 
 
 class Layer(nn.Module):
@@ -219,14 +224,14 @@ class Kept:
 
 
 def heavy(at: Any, *, schedule: Rows, num_stages: int, num_elements: int) -> dict[str, torch.Tensor]:
-    """A pipeline whose stages each keep `num_elements` float32 of every micro-batch in flight; the gradient of the stage's one factor."""
+    """A pipeline whose stages each keep `num_elements` float32 of every micro-batch in flight; the gradient of the rank's factor."""
     give_back_large_blocks()
-    layer = Heavy(at.inputs["factor"], num_elements)
-    stages = {at.rank: layer}
+    stages = {stage: Heavy(at.inputs["factor"], num_elements) for stage in range(at.rank, num_stages, at.world_size)}
     pipe = at.submission.PipelineStage(stages, num_stages, at.inputs["boundary"], mean_square)
     pipe.run(actions_of(at, schedule), inputs=given(at.inputs["x"]), targets=given(at.inputs["target"]))
-    at.report(peak_outputs=layer.peak_outputs)
-    return {"factor": gradient_of(layer.factor)}
+    layers = stages.values()
+    at.report(peak_outputs=max(layer.outputs.peak for layer in layers), peak_inputs=max(layer.inputs.peak for layer in layers))
+    return {"factor": torch.stack([gradient_of(layer.factor) for layer in layers]).sum()}
 
 
 def give_back_large_blocks() -> None:
@@ -241,15 +246,26 @@ class Heavy(nn.Module):
     def __init__(self, factor: torch.Tensor, num_elements: int) -> None:
         super().__init__()
         self.factor, self.num_elements = nn.Parameter(factor.clone()), num_elements
-        self.outputs: list[StorageWeakRef] = []
-        self.peak_outputs = 0
+        self.inputs, self.outputs = Alive(), Alive()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.inputs.see(x)
         many = x.unsqueeze(0).expand(self.num_elements // x.numel(), *x.shape).contiguous()
         output = (many * self.factor)[0].clone()  # a view would keep the whole of it
-        self.outputs = [each for each in self.outputs if not each.expired()] + [StorageWeakRef(output.untyped_storage())]
-        self.peak_outputs = max(self.peak_outputs, len(self.outputs))
+        self.outputs.see(output)
         return output
+
+
+class Alive:
+    """How many of the memories that it has seen were there at once. The caller's micro-batches share one."""
+
+    def __init__(self) -> None:
+        self.memories: set[StorageWeakRef] = set()
+        self.peak = 0
+
+    def see(self, tensor: torch.Tensor) -> None:
+        self.memories = {each for each in self.memories if not each.expired()} | {StorageWeakRef(tensor.untyped_storage())}
+        self.peak = max(self.peak, len(self.memories))
 
 
 # --- tied weights ----------------------------------------------------------------------------------------------------

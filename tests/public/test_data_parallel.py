@@ -152,7 +152,7 @@ def test_flat_all_reduce_keeps_dtypes_apart(observe):
 # --- replicas --------------------------------------------------------------------------------------------------------
 WEIGHTS = {"weight": ("float32", (5, 3)), "frozen": ("float32", (4,)), "thin": ("bfloat16", (2, 3)), "single": ("float32", ())}
 BUFFERS = {
-    "mean": ("float32", (3,)),
+    "norm.mean": ("float32", (3,)),
     "count": ("int64", ()),
     "mask": ("bool", (2, 5)),
     "cache": ("float16", (3,)),
@@ -405,6 +405,7 @@ def test_no_sync_ends_with_its_block(observe):
     steps = [{"micro_batches": 2, "nested": True}, {"micro_batches": 2, "interrupted": 0}, {}]
     seen = run_train(observe, 2, LAYERS, steps, bucket_bytes=CAP)
     values.judge_steps(seen)
+    values.judge_interruption(seen)
     travel.judge_silence(seen, "step 0 no_sync")
 
 

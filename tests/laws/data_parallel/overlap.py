@@ -122,7 +122,7 @@ def judge_step_time(seen: Any, *, bucket_s: float) -> None:
     if math.isclose(timeline.end_s, ideal.flat_s, rel_tol=MOST_ABOVE_THEORY):
         diagnosis = "That is the time without any overlap: all computing, then all sending."
     if timeline.end_s < ideal.end_s * (1 - SIGNIFICANT):
-        diagnosis = "Too short: not everything travels that should."
+        diagnosis = "Too short: not everything travels that should, or in smaller buckets than section 7 cuts."
     raise broken(
         f"With {bucket_s:g} seconds for a bucket's all-reduce, a step of {n} ranks takes {timeline.end_s:g} seconds.",
         f"Expected: {ideal.end_s:g} seconds; without overlap it would be {ideal.flat_s:g}.",

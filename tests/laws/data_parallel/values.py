@@ -11,6 +11,7 @@ from grader.errors import CourseError
 from grader.numerics import Hints, assert_close, assert_equal, mean_bound, unit_roundoff
 from tests.laws.data_parallel.runs import Array, as_given
 from tests.laws.groups import members_of
+from tests.laws.sentences import broken
 
 SMALLEST = {"float16": 2.0**-24}  # what is lost where a quotient falls among the subnormals; nothing of that size occurs in the others
 
@@ -64,8 +65,17 @@ def judge_state(seen: Any, prefix: str) -> None:
         given = [as_given(seen.input(name, rank), layout) for rank in range(seen.world_size)]
         for rank in range(seen.world_size):
             source = members[0] if rank in members else rank
-            hints = Hints(untouched=given[rank], others={f"rank {r}'s": value for r, value in enumerate(given)})
-            assert_equal(seen.rank(rank)[name], given[source], what=f"{name} on rank {rank}, which must be rank {source}'s", hints=hints)
+            hints = Hints(untouched=given[rank], others={f"rank {r}'s": value for r, value in enumerate(given) if r != source})
+            got = seen.rank(rank)[name]
+            assert_equal(got, given[source], what=f"{name} on rank {rank}, which must be rank {source}'s", hints=hints)
+            if got.tobytes() != given[source].tobytes():
+                raise broken(f"{name} on rank {rank} has rank {source}'s numbers, but other bits: a zero has lost its sign.",
+                             "Expected: bit by bit.", "It came about by adding.",
+                             "broadcast copies; a sum with zeros does not.")  # fmt: skip
+            if name in seen.facts(rank).get("moved", ()):
+                raise broken(f"{name} on rank {rank} has other memory than before.", "Expected: overwritten in place.",
+                             "Whoever holds the tensor's memory, a view of it for instance, still sees the old values.",
+                             "copy_ into tensor.detach().")  # fmt: skip
 
 
 # --- steps -----------------------------------------------------------------------------------------------------------
@@ -99,6 +109,15 @@ def judge_steps(seen: Any, only: int | None = None) -> None:
                 for rank in members:
                     assert_gradient(seen, number, name, rank, expected, allowed, by_rank, kept)
             kept, kept_allowed = expected, allowed
+
+
+def judge_interruption(seen: Any) -> None:
+    """What was raised inside of no_sync has come out of it."""
+    for rank in range(seen.world_size):
+        if not seen.facts(rank).get("has_left"):
+            raise broken(f"On rank {rank} an exception that was raised inside of no_sync didn't come out of it.",
+                         "Expected: it leaves the block.", "no_sync catches what isn't meant for it.",
+                         "try, yield, finally; no except.")  # fmt: skip
 
 
 def mean_of(by_rank: dict[int, list[Array]], shape: tuple[int, ...], dtype: str) -> tuple[Array, Array]:

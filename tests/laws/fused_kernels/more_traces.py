@@ -16,16 +16,21 @@ from tests.laws.fused_kernels.traces import ADD, GEMM, NORM, Deed, Event, writte
 
 
 def corners() -> Event:
-    """Touching events, calls at the very moment, no call, a call by the driver, equal beginnings, one event inside another."""
+    """Touching events, calls at the very moment, no call but an operation of its number, a call by the driver, equal beginnings."""
     deeds = [
         Deed("Zeta_kernel", 0, 40, -5), Deed("alpha_kernel", 40, 10, 10),
         Deed("alpha_kernel", 60, 30, 50),  # the call began at the very moment at which the stretch did: not after it
         Deed("beta_CUTLASS_kernel", 100, 80, 90.5), Deed("alpha_kernel", 110, 10, 95, stream=9),  # inside another
         Deed("Memcpy HtoD (Pinned -> Device)", 200, 20, None, cat="gpu_memcpy"), Deed("no_call_kernel", 240, 10, None),
         Deed("ampere_Conv2d", 300, 20, 260, by="cuda_driver"), Deed("gamma", 300, 35, 100, stream=9),
-        Deed("delta", 400, 10, 100, stream=9), Deed("epsilon", 400, 10, 399),
+        # In the trace's order the longer one is first above, and here the shorter.
+        Deed("delta", 400, 15, 100, stream=9), Deed("epsilon", 400, 10, 399),
     ]  # fmt: skip
-    return written(deeds, seed=11)
+    trace = written(deeds, seed=11)
+    unlaunched = next(event for event in trace["traceEvents"] if event["name"] == "no_call_kernel")
+    args, asked = {"correlation": unlaunched["args"]["correlation"]}, unlaunched["ts"] - 5
+    trace["traceEvents"].append({"ph": "X", "cat": "cpu_op", "name": "mul", "pid": 41, "tid": 41, "ts": asked, "dur": 1, "args": args})
+    return trace
 
 
 def second_device() -> Event:

@@ -48,10 +48,12 @@ def rows_of(text: str) -> list[list[list[object]]]:
     return to_rows(schedule_of(text))
 
 
-def one_by_one(num_ranks: int, num_micro_batches: int) -> Schedule:
+def one_by_one(num_ranks: int, num_micro_batches: int, chunks: int = 1) -> Schedule:
     """Each micro-batch goes forward and back before the next one begins: one in flight, and a large bubble."""
+    way = [("F", chunk) for chunk in range(chunks)] + [("B", chunk) for chunk in reversed(range(chunks))]
     return tuple(
-        tuple(Action(kind, rank, micro_batch) for micro_batch in range(num_micro_batches) for kind in "FB") for rank in range(num_ranks)
+        tuple(Action(kind, chunk * num_ranks + rank, micro_batch) for micro_batch in range(num_micro_batches) for kind, chunk in way)
+        for rank in range(num_ranks)
     )
 
 

@@ -11,6 +11,7 @@ from grader.numerics import Hints, assert_close, assert_equal, sum_bound, unit_r
 from grader.schedules import Schedule, num_stages_of, to_rows
 from tests.laws.pipeline_parallel.oracle import Array, tied_model
 from tests.laws.sentences import broken
+from tests.laws.traffic import assert_contiguous
 
 BROADCAST, ALL_REDUCE = "broadcast_tied_weight", "all_reduce_tied_gradient"
 SHAPE = (6, 4)
@@ -41,8 +42,16 @@ def owners(seen: Any) -> list[int]:
     return list(seen.request.parameters.get("members") or range(seen.world_size))
 
 
+def judge_contiguity(seen: Any) -> None:
+    """What is handed to a collective is contiguous."""
+    seen.require()
+    for rank in owners(seen):
+        assert_contiguous(seen, rank, "tied")
+
+
 def judge_copies(seen: Any) -> None:
     """All owners have the first owner's value, in place; others have their own; gradients are as they were."""
+    judge_contiguity(seen)
     first = seen.input("value", owners(seen)[0])
     for rank in range(seen.world_size):
         wanted = first if rank in owners(seen) else seen.input("value", rank)
@@ -60,6 +69,7 @@ def judge_copies(seen: Any) -> None:
 
 def judge_sums(seen: Any) -> None:
     """All owners have the sum of the owners' gradients, with zeros for those that have none."""
+    judge_contiguity(seen)
     missing, dtype = seen.request.parameters.get("missing") or (), str(seen.input("value", 0).dtype)
     given = [np.asarray(seen.input("gradient", rank), np.float64) for rank in range(seen.world_size)]
     parts = [np.zeros(SHAPE) if rank in missing else gradient for rank, gradient in enumerate(given)]
