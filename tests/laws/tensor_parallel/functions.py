@@ -114,6 +114,11 @@ def judge_one(
     is_sum = expected(name, [np.ones_like(a) for a in arrays], place, axis, backward=backward).max(initial=1) > 1
     allowed = sum_bound(dtype, len(arrays), magnitude) if is_sum else 0.0
     others = {"the sum over the ranks": np.sum(arrays, axis=0), "this rank's own, as it was": arrays[place]}
+    prefix = "gradient" if backward else "x"
+    everyone = [
+        swapped(seen.input(f"{prefix}/{name}", each), seen.request.parameters.get("layout", "plain")) for each in range(seen.world_size)
+    ]
+    others["the sum over all ranks, not over its group"] = np.sum(everyone, axis=0, dtype=np.float64)
     others["the parts of all ranks joined"] = np.concatenate(arrays, axis)
     if arrays[place].shape[axis] % len(arrays) == 0:
         others["this rank's part of its own"] = part_of(arrays[place], axis, place, len(arrays))

@@ -11,7 +11,7 @@ from grader.errors import CourseError
 from grader.numerics import Hints, assert_close, assert_equal, sum_bound
 from tests.laws.tensor_parallel.carrying import all_reduced, broken, group_of, groups_of, judge_carried
 from tests.laws.tensor_parallel.functions import Array, draw, part_of
-from tests.laws.tensor_parallel.sentences import about_words, other_embeddings
+from tests.laws.tensor_parallel.sentences import about_words, other_embeddings, own_rows, unjoined
 
 ROUNDINGS = 4  # of a product, and of what is added beside the sum
 
@@ -123,7 +123,7 @@ def judge_linear(seen: Any) -> None:
                 addends = {"the bias": np.broadcast_to(bias, value.shape)} if name == "y" and value.shape[-1] == len(bias) else {}
                 others = unjoined(kind, name, axis, (x, weight, bias, gradient), place, n)
                 suggestion = "" if name == "dbias" and not options.get("sequence_parallel") else SUGGESTIONS[name]
-                hints = Hints(world_size=n, parts=addends, others=others, question=SUGGESTIONS[name], suggestion=suggestion)
+                hints = Hints(world_size=n, parts=addends, others=others, question=suggestion, suggestion=suggestion)
                 what = f"{words_of(seen)}: {WORDS[name]} on rank {rank}"
                 allowed = sum_bound(spec.dtype, terms[name] + n + ROUNDINGS, size)
                 assert_close(seen.rank(rank)[name], value, allowed=allowed, what=what, hints=hints)
@@ -136,27 +136,6 @@ SUGGESTIONS = {
     "dweight": "Is the gradient that arrives here the whole one, and counted once? Which input did the forward use?",
     "dbias": "Under sequence parallelism each rank sees the bias used for its own tokens only: where are these added up?",
 }
-
-
-def unjoined(kind: str, name: str, axis: int | None, arrays: tuple[Array, ...], place: int, n: int) -> dict[str, Array]:
-    """What a sum over the ranks left out, or one too many, makes of a value; arrays: x, weight, bias and gradient of the whole layer."""
-    x, weight, bias, gradient = arrays
-    if n == 1:
-        return {}
-    if name == "dbias" and axis == 0:
-        return {"the sum of the ranks' gradients, which belong to different outputs": gradient.reshape(-1, n, len(bias) // n).sum((0, 1))}
-    if name == "dbias":
-        return {"that of this rank's own tokens": part_of(gradient, 1, place, n).sum((0, 1))} if gradient.shape[1] % n == 0 else {}
-    if (kind, name) == ("Column", "dx"):
-        addend = part_of(gradient, -1, place, n) @ part_of(weight, 0, place, n)
-    elif (kind, name) == ("Row", "y"):
-        addend = part_of(x, -1, place, n) @ part_of(weight, 1, place, n).T
-    else:
-        return {}
-    own = addend if axis is None else part_of(addend, axis, place, n)
-    return {"this rank's own addend, which no sum over the ranks has joined": own} | (
-        {"this rank's own addend and the bias, which no sum over the ranks has joined": own + bias} if name == "y" else {}
-    )
 
 
 def words_of(seen: Any) -> str:
@@ -290,7 +269,12 @@ def judge_embedding(seen: Any) -> None:
             assert_close(got["y"], right, allowed=0.0, what=f"{words}: the embedding on rank {rank}", hints=hints)
             most = int(np.bincount(tokens.reshape(-1)).max())
             allowed = sum_bound(dtype, most + 1, part_of(padded(size, n), 0, place, n))
-            hints = Hints(world_size=n, suggestion="Do tokens of other ranks, or padding, reach a row of this rank?")
             right = part_of(padded(d_weight, n), 0, place, n)
+            alone = (
+                {}
+                if axis is None or n == 1
+                else {"what this rank's own tokens give": own_rows(own_tokens, part_of(gradient, axis, place, n), right, place)}
+            )
+            hints = Hints(world_size=n, others=alone, suggestion="Do tokens of other ranks, or padding, reach a row of this rank?")
             assert_close(got["dweight"], right, allowed=allowed, what=f"{words}: the gradient of the rows of rank {rank}", hints=hints)
             judge_held(seen, rank, words, cut={"weight"})

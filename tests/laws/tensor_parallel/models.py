@@ -12,7 +12,7 @@ from grader.records import ITEMSIZE, Limits, MiB, num_elements
 from tests.laws.tensor_parallel.carrying import all_reduced, broken, groups_of, judge_carried
 from tests.laws.tensor_parallel.functions import Array, part_of
 from tests.laws.tensor_parallel.layers import padded
-from tests.laws.tensor_parallel.sentences import about_outputs, addend_of
+from tests.laws.tensor_parallel.sentences import about_outputs, addend_of, rows_held
 
 BATCH = 2
 # fp64 has 2^-53. A number is the end of a chain of sums with some hundreds of terms each, so rounding in another order moves it by
@@ -158,8 +158,7 @@ def judge_model(run: Sliced, *, only_whole: bool = False) -> None:
             allowed = FP64_ERROR * np.abs(value).max(initial=1e-3)
             team = next(members for members in groups_of(run.seen) if rank in members) if axis_of(name) is None else [rank]
             others = addend_of([run.seen.rank(member)[f"d/{name}"] for member in team], team.index(rank), value, allowed, times)
-            asks = suggestion_for(name, is_sequence)
-            hints = Hints(world_size=n, others=others, question=asks, suggestion=asks)
+            hints = Hints(world_size=n, others=others, suggestion=suggestion_for(name, is_sequence))
             what = f"the gradient of {name} on rank {rank} of {n}{f' after {times} backwards' if times > 1 else ''}"
             assert_close(got[f"d/{name}"], value, allowed=allowed, what=what, hints=hints)
 
@@ -197,7 +196,8 @@ def judge_start(run: Sliced) -> None:
                          "The model is not changed in place.")  # fmt: skip
         judge_names(facts, list(expected), rank)
         for name, value in expected.items():
-            hints = Hints(world_size=n, suggestion="A layer takes its part of the layer that it replaces.")
+            asks = rows_held(run.seen.rank(rank)[f"w/{name}"], whole.input(f"w/{name}", 0))
+            hints = Hints(world_size=n, suggestion=asks)
             assert_equal(run.seen.rank(rank)[f"w/{name}"], value, what=f"{name} of rank {rank} of {n} at first", hints=hints)
         held, most = facts["held_bytes"], sum(value.nbytes for value in expected.values())
         if held > most:
