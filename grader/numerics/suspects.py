@@ -71,8 +71,8 @@ def _zero(seen: Comparison) -> Suspect | None:
         return None
     if seen.wrong.all() and seen.wrong.size > 1:
         question = "None of it is right: is it ever written, or written to a copy, or overwritten by zeros that came from elsewhere?"
-        return Suspect("Every wrong value is 0.", question)
-    return Suspect("Every wrong value is 0.", "Is this part ever written, or is it written to a copy?")
+        return Suspect("Every wrong value is 0.", question, is_broad=True)
+    return Suspect("Every wrong value is 0.", "Is this part ever written, or is it written to a copy?", is_broad=True)
 
 
 def _untouched(seen: Comparison) -> Suspect | None:
@@ -171,7 +171,9 @@ def _offset(seen: Comparison) -> Suspect | None:
     middle = complex(np.median(differences)) if np.iscomplexobj(differences) else float(np.median(differences))
     if np.any(np.abs(differences - middle) > 0.5 * abs(middle)) or not seen.wrong_values_match(seen.expected + middle):
         return None  # errors that only hide within what is allowed are no constant
-    return Suspect("Every wrong value is off by the same amount.", "Is a constant (a bias, padding, an index base) added too often?")
+    return Suspect(
+        "Every wrong value is off by the same amount.", "Is a constant (a bias, padding, an index base) added too often?", is_broad=True
+    )
 
 
 def _unnamed_ratio(seen: Comparison) -> Suspect | None:
@@ -183,7 +185,7 @@ def _unnamed_ratio(seen: Comparison) -> Suspect | None:
         return None  # nothing but what is allowed is left of them: any small factor would do
     if not seen.wrong_values_match(seen.expected * ratio, abs(ratio)):
         return None
-    return Suspect(f"Every wrong value is the expected one times {ratio:.4g}.", "Which factor has this value here?")
+    return Suspect(f"Every wrong value is the expected one times {ratio:.4g}.", "Which factor has this value here?", is_broad=True)
 
 
 def _nearly(seen: Comparison) -> Suspect | None:

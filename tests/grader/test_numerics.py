@@ -208,6 +208,8 @@ def test_values_without_a_pattern_get_the_tests_own_suggestion() -> None:
     assert "precision" not in near.diagnosis
     broad = told(E.astype(np.float32).astype(float), E, suggestion="Draw it for two ranks.")
     assert "float32" in broad.suggestion and broad.suggestion.endswith("Draw it for two ranks.")
+    for vague in (E * 1.37, E + 0.25, E * 0):
+        assert told(vague, E, suggestion="Draw it for two ranks.").suggestion.endswith("? Draw it for two ranks.")
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -49,7 +49,7 @@ def assert_figures(
     right = np.asarray(expected, np.float64)
     allowed = per_cent / 100 * np.abs(right) + ROUNDINGS * np.abs(right)
     # Where much is allowed, describe would find items and factors that only nearly explain a difference.
-    hints = Hints() if ledgers and per_cent else Hints(parts=_columns(ledgers), factors=GB_FOR_GIB | (factors or {}))
+    hints = Hints() if ledgers and per_cent else Hints(parts=_columns(ledgers), factors=({} if per_cent else GB_FOR_GIB) | (factors or {}))
     difference = describe(counted, right, allowed, hints)
     if difference is None:
         return
@@ -116,7 +116,7 @@ def _nearest_item(error: Array, ledgers: Sequence[Ledger], wrong: Array, per_cen
     items = sorted(ledgers[worst].items(), key=lambda item: abs(abs(error[worst]) - item[1]))
     name, size = items[0]
     tolerance = max(per_cent, 1.0) / 100 * sum(ledgers[worst].values())
-    if abs(abs(error[worst]) - size) > tolerance:
+    if abs(abs(error[worst]) - size) > min(tolerance, size / 10):
         return f"The worst is off by {error[worst]:+.6g}, which no single item explains."
     return f"The worst is off by {error[worst]:+.6g}; {name} take about as much ({size:.6g})."
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from grader.errors import CourseError
-from tests.laws.memory_accounting import ledger, printed
+from tests.laws.memory_accounting import ledger, mistakes, printed
 from tests.laws.memory_accounting.judging import (
     ACTIVATIONS_PER_CENT,
     REAL_STEP,
@@ -49,7 +49,10 @@ def judge_parameters(seen: Any) -> None:
     ledgers = [ledger.parameters(model) for model in models]
     what = [f"parameter_count({model})" for model in models]
     advice = "Go through lm/gpt.py module by module: which of its shapes do you count, and how often?"
-    assert_figures(answer["counted"], [sum(each.values()) for each in ledgers], what=what, ledgers=ledgers, suggestion=advice)
+    assert_figures(
+        answer["counted"], [sum(each.values()) for each in ledgers], what=what, ledgers=ledgers, suggestion=advice,
+        mistakes=[mistakes.of_parameters(model) for model in models],
+    )  # fmt: skip
     assert_figures(answer["counted"], answer["held"].tolist(), what=what, ledgers=ledgers, source="as lm.gpt.GPT has them")
 
 

@@ -20,7 +20,7 @@ def parameters(model: Model) -> Ledger:
         shapes["the MLP's gate"] = (C, F)
     biased_norm = model.bias and model.norm == "layernorm"
     ledger: Ledger = {f"the weights of {name}": model.num_layers * rows * columns for name, (rows, columns) in shapes.items()}
-    ledger["the linear layers' biases"] = model.num_layers * sum(columns for _, columns in shapes.values()) * model.bias
+    ledger |= {f"the biases of {name}": model.num_layers * columns * model.bias for name, (_, columns) in shapes.items()}
     ledger["the blocks' norms"] = model.num_layers * 2 * C * (1 + biased_norm)
     ledger["the final norm"] = C * (1 + biased_norm)
     ledger["the token embedding"] = model.vocab_size * C

@@ -13,6 +13,16 @@ from tests.laws.memory_accounting.ledger import Ledger
 from tests.laws.memory_accounting.models import Model
 
 
+def of_parameters(model: Model) -> Ledger:
+    """Numbers too few in `parameter_count` where all of a kind are left out."""
+    kept = ledger.parameters(model)
+    blocks = sum(size for name, size in kept.items() if name.startswith(("the weights", "the biases", "the blocks")))
+    return {
+        "lacks the linear layers' biases": -sum(size for name, size in kept.items() if name.startswith("the biases")),
+        "counts the blocks alone, without embeddings, final norm and head": blocks - sum(kept.values()),
+    }
+
+
 def of_activations(model: Model, micro_batch: int, sequence: int, dtype_bytes: int, recompute: str) -> Ledger:
     """Bytes too many (or, negative, too few) in `activation_bytes` under each misreading."""
     kept, L = ledger.activations(model, micro_batch, sequence, dtype_bytes, recompute), model.num_layers
@@ -20,6 +30,8 @@ def of_activations(model: Model, micro_batch: int, sequence: int, dtype_bytes: i
         "counts the logits beside log-softmax's output": kept["log-softmax's output"],
         "counts log-softmax's output in fp32, where it has the dtype of the logits": (4 / dtype_bytes - 1) * kept["log-softmax's output"],
     }
+    behind = ("the final norm's input", "the head's input", "log-softmax's output")
+    off["counts the blocks alone, and nothing of final norm, head and loss"] = -sum(kept[name] for name in behind)
     if recompute == "full":
         kept_blocks = round(L**0.5)
         return off | {

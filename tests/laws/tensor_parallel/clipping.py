@@ -59,8 +59,18 @@ def judge_norm(seen: Any) -> None:
         for rank in members:
             others = {"the norm with whole parameters counted once for each rank": norm_of(seen, members, times=n),
                       "the norm of this rank's own gradients": norm_of(seen, members, only=rank)}  # fmt: skip
+            each, of_parts = ([norm_of(seen, members, only=member, times=times) for member in members] for times in (1, 0))
+            joined = norm**2 - sum(value**2 for value in of_parts) + sum(of_parts) ** 2
+            others |= {
+                "the sum of the ranks' norms": sum(each),
+                "the norm for which norms of parts are added, not their squares": joined**0.5,
+                "the norm without its root": norm**2,
+                "the root of the sum of the squares of all ranks' norms": sum(value**2 for value in each) ** 0.5,
+            }
             different = {words: np.asarray(value) for words, value in others.items() if abs(value - norm) > 1e-6 * norm}
             suggestion = "Squares of parts add up over the group, those of whole parameters count once."
+            if any(seen.input(name, members[0]).dtype.itemsize == 2 for name in seen.request.inputs):
+                suggestion += " In 16 bits a square loses digits, vanishes or overflows: what is squared and added in float32?"
             hints = Hints(world_size=n, others=different, suggestion=suggestion)
             allowed = (num_terms + ROUNDINGS) * unit_roundoff("float32") * norm
             judge_missing(seen, rank)
@@ -82,7 +92,17 @@ def judge_scaled(seen: Any) -> None:
                 # One rounding in its own dtype (two where the factor is rounded first), and the norm's.
                 num_terms = sum(seen.input(each, 0).size for each in seen.request.inputs) * len(members) + ROUNDINGS
                 allowed = (2 * unit_roundoff(dtype) + num_terms * unit_roundoff("float32")) * np.abs(right) if scale < 1 else 0.0
-                hints = Hints(world_size=len(members), untouched=before, suggestion="One factor for all, min(1, max_norm / (norm + 1e-6)).")
+                own = float(np.linalg.norm(before)), norm_of(seen, members, only=rank)
+                of = zip(("its own norm", "this rank's own norm"), own, strict=True)
+                others = {f"the gradient scaled by {words}": before * min(1.0, case["max_norm"] / (norm + 1e-6)) for words, norm in of}
+                others |= {
+                    "the gradient scaled up to max_norm, which the norm is below": before
+                    * case["max_norm"]
+                    / (norm_of(seen, members) + 1e-6)
+                }
+                others = {words: value for words, value in others.items() if not np.allclose(value, right, rtol=1e-5)}
+                suggestion = "One factor for all, min(1, max_norm / (norm + 1e-6))."
+                hints = Hints(world_size=len(members), others=others, untouched=before, suggestion=suggestion)
                 what = f"the gradient of {name} on rank {rank}, clipped to {case['max_norm']:g}"
                 assert_close(seen.rank(rank)[name], right, allowed=allowed, what=what, hints=hints)
             if seen.facts(rank)["replaced"]:

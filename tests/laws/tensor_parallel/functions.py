@@ -69,6 +69,12 @@ def part_of(array: Array, axis: int, place: int, n: int) -> Array:
     return np.split(array, n, axis)[place]
 
 
+def piece_of(whole: Array, place: int, n: int, like: Array) -> Array:
+    """The place-th of n pieces of the memory, in the shape of `like` if it has as many numbers."""
+    piece = np.split(whole.reshape(-1), n)[place]
+    return piece.reshape(like.shape) if piece.size == like.size else piece
+
+
 def expected(name: str, arrays: list[Array], place: int, axis: int, *, backward: bool) -> Array:
     """What a function makes of all members' x, or of all members' gradients."""
     n = len(arrays)
@@ -110,10 +116,31 @@ def judge_one(
     is_sum = expected(name, [np.ones_like(a) for a in arrays], place, axis, backward=backward).max(initial=1) > 1
     allowed = sum_bound(dtype, len(arrays), magnitude) if is_sum else 0.0
     others = {"the sum over the ranks": np.sum(arrays, axis=0), "this rank's own, as it was": arrays[place]}
+    prefix = "gradient" if backward else "x"
+    everyone = [
+        swapped(seen.input(f"{prefix}/{name}", each), seen.request.parameters.get("layout", "plain")) for each in range(seen.world_size)
+    ]
+    others["the sum over all ranks, not over its group"] = np.sum(everyone, axis=0, dtype=np.float64)
     others["the parts of all ranks joined"] = np.concatenate(arrays, axis)
     if arrays[place].shape[axis] % len(arrays) == 0:
         others["this rank's part of its own"] = part_of(arrays[place], axis, place, len(arrays))
         others["this rank's part of the sum"] = part_of(np.sum(arrays, axis=0), axis, place, len(arrays))
+        others["a piece of the sum as it lies in memory, not along the dim"] = piece_of(np.sum(arrays, axis=0), place, len(arrays), right)
+        for other in range(len(arrays)):
+            if other != place:
+                others[f"the part of the group's rank {other}, where rank {place}'s belongs"] = part_of(
+                    arrays[place], axis, other, len(arrays)
+                )
+        others["every N-th number of its own, not a stretch of them"] = np.moveaxis(
+            np.moveaxis(arrays[place], axis, 0)[place :: len(arrays)], 0, axis
+        )
+    joined = np.concatenate(arrays, 0)
+    others["the parts one behind the other in memory, not along the dim"] = (
+        joined.reshape(right.shape) if joined.size == right.size else joined
+    )
+    if right.shape[axis] == arrays[place].shape[axis] * len(arrays):
+        alone = np.concatenate([array * (i == place) for i, array in enumerate(arrays)], axis)
+        others["this rank's part in its place, and zeros where the others' belong"] = alone
     fitting = {words: value for words, value in others.items() if value.shape == right.shape and not np.array_equal(value, right)}
     got = seen.rank(rank)[f"{'dx' if backward else 'y'}/{name}"]
     suggestion = "all_gather_sequence and reduce_scatter_sequence are each other's backward, along the dim given."

@@ -13,6 +13,7 @@ from tests.laws.groups import group_of, groups_of
 from tests.laws.sentences import broken
 from tests.laws.tensor_parallel.carrying import all_reduced, judge_carried
 from tests.laws.tensor_parallel.functions import Array, draw, part_of
+from tests.laws.tensor_parallel.sentences import about_words, other_embeddings, own_rows, unjoined
 
 ROUNDINGS = 4  # of a product, and of what is added beside the sum
 
@@ -122,7 +123,9 @@ def judge_linear(seen: Any) -> None:
                 spec, axis = seen.request.return_of(name, rank), axes[name]
                 value, size = ((a if axis is None else part_of(a, axis, place, n)) for a in (right[name], sizes[name]))
                 addends = {"the bias": np.broadcast_to(bias, value.shape)} if name == "y" and value.shape[-1] == len(bias) else {}
-                hints = Hints(world_size=n, parts=addends, suggestion=SUGGESTIONS[name])
+                others = unjoined(kind, name, axis, (x, weight, bias, gradient), place, n)
+                suggestion = "" if name == "dbias" and not options.get("sequence_parallel") else SUGGESTIONS[name]
+                hints = Hints(world_size=n, parts=addends, others=others, question=suggestion, suggestion=suggestion)
                 what = f"{words_of(seen)}: {WORDS[name]} on rank {rank}"
                 allowed = sum_bound(spec.dtype, terms[name] + n + ROUNDINGS, size)
                 assert_close(seen.rank(rank)[name], value, allowed=allowed, what=what, hints=hints)
@@ -261,11 +264,19 @@ def judge_embedding(seen: Any) -> None:
             hints = Hints(world_size=n, suggestion="Rows r·P … r·P + P - 1 are rank r's; those beyond the vocabulary are padding: zeros.")
             assert_equal(got["weight"], rows, what=f"{words}: the rows of rank {rank}", hints=hints)
             right = weight[tokens] if axis is None else part_of(weight[tokens], axis, place, n)
-            hints = Hints(world_size=n, suggestion="Is the token shifted by r·P, and does every rank but the owner add zeros?")
+            own_tokens, parts = (tokens if axis is None else part_of(tokens, axis, place, n)), np.split(padded(weight, n), n)
+            asks = about_words(got["y"], right, own_tokens, len(rows))
+            others = other_embeddings(parts, own_tokens) if n > 1 else {}
+            hints = Hints(world_size=n, others=others, question=asks, suggestion=asks)
             assert_close(got["y"], right, allowed=0.0, what=f"{words}: the embedding on rank {rank}", hints=hints)
             most = int(np.bincount(tokens.reshape(-1)).max())
             allowed = sum_bound(dtype, most + 1, part_of(padded(size, n), 0, place, n))
-            hints = Hints(world_size=n, suggestion="Do tokens of other ranks, or padding, reach a row of this rank?")
             right = part_of(padded(d_weight, n), 0, place, n)
+            alone = (
+                {}
+                if axis is None or n == 1
+                else {"what this rank's own tokens give": own_rows(own_tokens, part_of(gradient, axis, place, n), right, place)}
+            )
+            hints = Hints(world_size=n, others=alone, suggestion="Do tokens of other ranks, or padding, reach a row of this rank?")
             assert_close(got["dweight"], right, allowed=allowed, what=f"{words}: the gradient of the rows of rank {rank}", hints=hints)
             judge_held(seen, rank, words, cut={"weight"})

@@ -19,6 +19,7 @@ IGNORED = -100
 PADDING = 11.0  # what stands in columns beyond the vocabulary: larger than any logit that is drawn, so that it would win the softmax
 # Roundings of a sum's neighbours: the difference from the maximum, exponential, quotient, logarithm, product with the scale, mean.
 ROUNDINGS = 16
+NEARLY_LOWEST = -9000  # logits below it are those of `draw_logits`' "large"
 SMALLEST = {"float16": 2.0**-25, "bfloat16": 0.0}  # half the spacing of float16's subnormals, among which small gradients fall
 UNDERFLOW = 2.0**-120  # smaller exponentials may become zero in float32
 ROOM = 7  # tensors of the size of a rank's logits: the logits and six beside them
@@ -84,7 +85,7 @@ class Right:
     loss_allowed: float
     gradient: Array
     gradient_allowed: Array
-    own_softmax: Array  # a wrong gradient: that of a softmax over each rank's columns alone
+    other_gradients: dict[str, Array]  # wrong ones
     share: float  # of the targets that count
     others: dict[str, Array]  # wrong losses
 
@@ -93,7 +94,8 @@ def right_of(seen: Any, members: list[int]) -> Right:
     """Loss and gradient of the whole logits in fp64."""
     case = seen.request.parameters
     n, vocab_size = len(members), case["vocab_size"]
-    logits = np.concatenate([seen.input("logits", rank).astype(np.float64) for rank in members], -1)[..., :vocab_size]
+    padded = np.concatenate([seen.input("logits", rank).astype(np.float64) for rank in members], -1)
+    logits = padded[..., :vocab_size]
     targets = seen.input("targets", members[0])
     counted = targets != case.get("ignore_index", IGNORED)
     count = max(int(counted.sum()), 1)
@@ -112,9 +114,17 @@ def right_of(seen: Any, members: list[int]) -> Right:
         loss_allowed=(np.where(counted, each_u, 0).sum() + counted.size * u * np.abs(losses).sum()) / count,
         gradient=(softmax - one_hot) * scale,
         gradient_allowed=allowed,
-        own_softmax=(own_softmaxes(logits, n) - one_hot) * scale,
+        other_gradients={
+            OWN: (own_softmaxes(logits, n) - one_hot) * scale,
+            "the softmax, from which nothing is subtracted at a target": softmax * scale,
+            "that in which ignored targets count, too": (softmax - one_hot * counted[..., None]) * np.max(scale, initial=0),
+            "one less in the first column of a rank that the target is not in": (softmax - elsewhere(one_hot, n)) * scale,
+        },
         share=float(counted.mean()) or 1.0,
-        others=suspects(losses, counted, log_sum, loss),
+        others=suspects(losses, counted, log_sum, loss)
+        | of_own_columns(logits, row, n, score, counted, loss)
+        | as_words(loss, targets, log_sum, relative)
+        | with_padding(padded, vocab_size, log_sum, counted, loss),
     )
 
 
@@ -131,15 +141,16 @@ def judge_loss(seen: Any) -> None:
                 suggestion = "The sums of 16-bit logits are taken in float32, and the loss is float32."
             hints = Hints(world_size=n, others=right.others, suggestion=suggestion, factors=factors)
             got, what = seen.rank(rank), f"{words}: the loss on rank {rank}"
+            is_low = any(seen.input("logits", member).astype(np.float64).min() < NEARLY_LOWEST for member in members)
+            lowest = " Some rows have no logit above -9998: is what stands for minus infinity below all of them?" if is_low else ""
             assert_close(got["loss"], right.loss, allowed=right.loss_allowed, what=what, hints=hints)
             if np.isnan(right.loss):
                 continue  # a gradient of nothing but ignored targets is 0 or NaN
             dtype = seen.request.return_of("dlogits", rank).dtype
-            value, allowed, own = (
-                part_of(padded_last(array, n), -1, place, n) for array in (right.gradient, right.gradient_allowed, right.own_softmax)
-            )
+            value, allowed = (part_of(padded_last(array, n), -1, place, n) for array in (right.gradient, right.gradient_allowed))
+            wrong = {words: part_of(padded_last(array, n), -1, place, n) for words, array in right.other_gradients.items() if n > 1}
             allowed = allowed + 2 * unit_roundoff(dtype) * np.abs(value) + SMALLEST.get(dtype, 0.0)
-            hints = Hints(world_size=n, factors=factors, others={OWN: own} if n > 1 else {}, suggestion=GRADIENT_SUGGESTION)
+            hints = Hints(world_size=n, factors=factors, others=wrong, suggestion=GRADIENT_SUGGESTION + lowest)
             what = f"{words}: the gradient of the loss by the logits of rank {rank}"
             assert_close(got["dlogits"], value, allowed=allowed, what=what, hints=hints)
 
@@ -159,6 +170,47 @@ def own_softmaxes(logits: Array, n: int) -> Array:
     num_rows = -(-logits.shape[-1] // n)
     pieces = [logits[..., r * num_rows : (r + 1) * num_rows] for r in range(n)]
     return np.concatenate([softmax_parts(piece)[0] if piece.size else piece for piece in pieces], -1)
+
+
+def elsewhere(one_hot: Array, n: int) -> Array:
+    """The one-hot rows, and a one in the first column of every rank that has none in a row."""
+    pieces = np.split(padded_last(one_hot, n), n, -1)
+    firsts = [np.eye(piece.shape[-1])[0] * (piece.max(-1, keepdims=True) == 0) for piece in pieces]
+    return np.concatenate([piece + first for piece, first in zip(pieces, firsts, strict=True)], -1)[..., : one_hot.shape[-1]]
+
+
+def with_padding(padded: Array, vocab_size: int, log_sum: Array, counted: Array, loss: Any) -> dict[str, Array]:
+    """Losses in which the columns beyond the vocabulary take part, as they stand or as zeros."""
+    found = {}
+    for words, filling in (("as it stands", padded[..., vocab_size:]), ("as zeros", 0.0 * padded[..., vocab_size:])):
+        columns = np.concatenate([padded[..., :vocab_size], filling], -1)
+        more = columns.max(-1) + softmax_parts(columns)[1] - padded[..., :vocab_size].max(-1) - log_sum
+        if filling.size and counted.any() and not np.isclose(more[counted].mean(), 0):
+            found[f"that in which padding takes part in the softmax, {words}"] = np.asarray(loss + more[counted].mean())
+    return found
+
+
+def of_own_columns(logits: Array, row: Array, n: int, score: Array, counted: Array, loss: Any) -> dict[str, Array]:
+    """Losses whose denominator is that of one rank's columns, or a sum of parts that are relative to other maxima."""
+    if not counted.any():
+        return {}
+    num_rows, largest = -(-logits.shape[-1] // n), logits.max(-1)
+    pieces = [logits[..., start : start + num_rows] for start in range(0, logits.shape[-1], num_rows)]
+    log_sums, tops = np.stack([softmax_parts(piece)[1] for piece in pieces]), np.stack([piece.max(-1) for piece in pieces])
+    found = {f"that with the denominator of rank {r}'s columns alone": log_sums[r] + tops[r] - largest - score for r in range(len(pieces))}
+    own_top = np.take_along_axis(tops, (row // num_rows)[None], 0)[0]
+    own_score = score + largest - own_top
+    found["that in which each rank subtracts the maximum of its own columns"] = np.log(np.exp(log_sums).sum(0)) - own_score
+    means = {words: np.asarray(value[counted].mean()) for words, value in found.items()}
+    return {words: value for words, value in means.items() if not np.isclose(value, loss)}
+
+
+def as_words(loss: Any, targets: Array, log_sum: Array, relative: Array) -> dict[str, Array]:
+    """The loss of one who counts every target, where ignore_index is a word's number, too."""
+    if targets.min() < 0:
+        return {}
+    every = np.mean(log_sum - np.take_along_axis(relative, targets[..., None], -1)[..., 0])
+    return {} if np.isclose(every, loss) else {"the mean over all targets, with those at ignore_index counted as words": every}
 
 
 def suspects(losses: Array, counted: Array, log_sum: Array, loss: Any) -> dict[str, Array]:

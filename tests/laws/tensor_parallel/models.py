@@ -14,6 +14,7 @@ from tests.laws.sentences import broken
 from tests.laws.tensor_parallel.carrying import all_reduced, judge_carried
 from tests.laws.tensor_parallel.functions import Array, part_of
 from tests.laws.tensor_parallel.layers import padded
+from tests.laws.tensor_parallel.sentences import about_outputs, addend_of, rows_held
 
 BATCH = 2
 # fp64 has 2^-53. A number is the end of a chain of sums with some hundreds of terms each, so rounding in another order moves it by
@@ -149,26 +150,33 @@ def judge_model(run: Sliced, *, only_whole: bool = False) -> None:
     for rank, place, n, whole in run.ranks():
         got, right = run.seen.rank(rank), whole.rank(0)
         if not only_whole:
-            judge_outputs(got, right, run.config["vocab_size"], place, rank, n)
+            weights = {name: part(name, whole.input(f"w/{name}", 0), place, n) for name in weights_of(run.config)}
+            strange = [name for name, value in weights.items() if not np.array_equal(got[f"w/{name}"], value)]
+            judge_outputs(got, right, run.config["vocab_size"], place, rank, n, strange)
         for name in weights_of(run.config):
             if is_sequence and (axis_of(name) is None) != only_whole:
                 continue
             value = part(name, right[f"d/{name}"], place, n) * times
-            hints = Hints(world_size=n, suggestion=suggestion_for(name, is_sequence))
+            allowed = FP64_ERROR * np.abs(value).max(initial=1e-3)
+            team = next(members for members in groups_of(run.seen) if rank in members) if axis_of(name) is None else [rank]
+            others = addend_of([run.seen.rank(member)[f"d/{name}"] for member in team], team.index(rank), value, allowed, times)
+            hints = Hints(world_size=n, others=others, suggestion=suggestion_for(name, is_sequence))
             what = f"the gradient of {name} on rank {rank} of {n}{f' after {times} backwards' if times > 1 else ''}"
-            assert_close(got[f"d/{name}"], value, allowed=FP64_ERROR * np.abs(value).max(initial=1e-3), what=what, hints=hints)
+            assert_close(got[f"d/{name}"], value, allowed=allowed, what=what, hints=hints)
 
 
-def judge_outputs(got: dict[str, Array], right: dict[str, Array], vocab_size: int, place: int, rank: int, n: int) -> None:
-    """Loss and logits of one rank."""
-    loss = right["loss"]
-    hints = Hints(world_size=n, suggestion="Compare the layers one by one with the whole ones; padding is no word.")
-    assert_close(got["loss"], loss, allowed=FP64_ERROR * abs(float(loss)), what=f"the loss on rank {rank} of {n}", hints=hints)
+def judge_outputs(
+    got: dict[str, Array], right: dict[str, Array], vocab_size: int, place: int, rank: int, n: int, strange: list[str]
+) -> None:  # fmt: skip
+    """Logits and loss of one rank; strange: the weights that did not start as its part."""
     num_rows = -(-vocab_size // n)
     own = right["logits"][..., place * num_rows : (place + 1) * num_rows]
     logits = got["logits"][..., : own.shape[-1]]
     allowed = FP64_ERROR * np.abs(right["logits"]).max()
-    assert_close(logits, own, allowed=allowed, what=f"the logits of rank {rank} of {n}", hints=Hints(world_size=n))
+    hints = Hints(world_size=n, suggestion=about_outputs(strange, are_logits=True))
+    assert_close(logits, own, allowed=allowed, what=f"the logits of rank {rank} of {n}", hints=hints)
+    loss, hints = right["loss"], Hints(world_size=n, suggestion=about_outputs(strange, are_logits=False))
+    assert_close(got["loss"], loss, allowed=FP64_ERROR * abs(float(loss)), what=f"the loss on rank {rank} of {n}", hints=hints)
 
 
 def suggestion_for(name: str, is_sequence: bool) -> str:
@@ -190,7 +198,8 @@ def judge_start(run: Sliced) -> None:
                          "The model is not changed in place.")  # fmt: skip
         judge_names(facts, list(expected), rank)
         for name, value in expected.items():
-            hints = Hints(world_size=n, suggestion="A layer takes its part of the layer that it replaces.")
+            asks = rows_held(run.seen.rank(rank)[f"w/{name}"], whole.input(f"w/{name}", 0))
+            hints = Hints(world_size=n, suggestion=asks)
             assert_equal(run.seen.rank(rank)[f"w/{name}"], value, what=f"{name} of rank {rank} of {n} at first", hints=hints)
         held, most = facts["held_bytes"], sum(value.nbytes for value in expected.values())
         if held > most:

@@ -1,7 +1,7 @@
 """Takes the head for recomputed too and keeps the blocks' inputs only.
 
 law: memory_accounting.activations.recomputation_keeps_inputs
-says: head
+says: counts the blocks alone
 """
 # region solution activation_bytes
     C, F, V, L = config.hidden_size, config.mlp_size, config.vocab_size, config.num_layers

@@ -1,7 +1,7 @@
 """Gives the gate of a swiglu no bias, as if up's were shared.
 
 law: memory_accounting.parameters.options_change_what_exists
-says: swiglu
+says: biases of the MLP
 """
 # region solution parameter_count
     C, F, V, L = config.hidden_size, config.mlp_size, config.vocab_size, config.num_layers

@@ -1,7 +1,7 @@
 """Counts the blocks alone: no final norm, no head, no vocabulary.
 
 law: memory_accounting.activations.head_keeps_the_vocabulary
-says: vocab
+says: counts the blocks alone
 """
 # region solution activation_bytes
     C, F, V, L = config.hidden_size, config.mlp_size, config.vocab_size, config.num_layers

@@ -1,7 +1,7 @@
 """Adds the ranks' norms where their squares belong.
 
 law: tensor_parallel.clipping.norm_is_that_of_the_whole_model
-says: norm
+says: norms of parts are added
 """
 # region solution clip_grad_norm
     parameters = list(parameters)

@@ -1,7 +1,7 @@
 """Scales every gradient by its own norm to max_norm: the returned norm is right, the direction isn't.
 
 law: tensor_parallel.clipping.gradients_are_scaled_alike
-says: gradient
+says: its own norm
 """
 # region solution clip_grad_norm
     parameters = list(parameters)

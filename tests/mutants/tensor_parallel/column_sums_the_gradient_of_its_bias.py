@@ -1,7 +1,7 @@
 """Sends the part of the bias through f, too, which adds up gradients of different outputs.
 
 law: tensor_parallel.linear.column_computes_its_outputs
-says: bias
+says: different outputs
 """
 # region solution column_forward
     whole_x = all_gather_sequence(x, self.group) if self.sequence_parallel else copy_to_tensor_parallel(x, self.group)

@@ -1,7 +1,7 @@
 """Takes the rank in the world modulo N for that in the group: right where groups are neighbours.
 
 law: tensor_parallel.functions.subgroups_use_their_own_ranks
-says: group
+says: group's rank
 """
 # region solution own_part
     world_size, extent = dist.get_world_size(group), x.shape[dim]

@@ -1,7 +1,7 @@
 """Takes the rows of qkv for queries, then keys, then values, and cuts each third.
 
 law: tensor_parallel.model.starts_from_the_whole_weights
-says: qkv
+says: It holds rows
 """
 # region solution parallelize
     config, world_size = gpt.config, dist.get_world_size(group)

@@ -1,7 +1,7 @@
 """Subtracts the one-hot on every rank, in column 0 where the target is another rank's.
 
 law: tensor_parallel.vocabulary.loss_and_gradient_equal_the_whole
-says: gradient
+says: first column of a rank
 """
 # region solution cross_entropy_backward
     exponentials, denominator, row, is_here, counts, num_counted = ctx.saved_tensors

@@ -1,7 +1,7 @@
 """Takes x in from the group and sums its gradient over all ranks.
 
 law: tensor_parallel.functions.subgroups_use_their_own_ranks
-says: group
+says: not over its group
 """
 # region solution copy_forward
     return x.view_as(x)

@@ -1,7 +1,7 @@
 """Collects the norms block by block and forgets the one before the head.
 
 law: tensor_parallel.sequence.whole_weights_collect_their_gradients
-says: norm
+says: add up to what is expected
 """
 # region solution cut_the_stream
     whole = [norm for block in gpt.blocks for norm in (block.attention_norm, block.mlp_norm)]

@@ -1,7 +1,7 @@
 """Cuts gate and up at other places: gate's rows are dealt out, up's are contiguous, and their product mixes channels.
 
 law: tensor_parallel.model.every_architecture
-says: loss
+says: mlp.gate.weight
 """
 # region solution parallelize
     config, world_size = gpt.config, dist.get_world_size(group)

@@ -1,7 +1,7 @@
 """Leaves ignored tokens out of the mean and lets their softmax into the gradient.
 
 law: tensor_parallel.vocabulary.ignored_targets_do_not_count
-says: gradient
+says: ignored targets count
 """
 # region solution cross_entropy_backward
     exponentials, denominator, row, is_here, counts, num_counted = ctx.saved_tensors

@@ -1,7 +1,7 @@
 """Ignores whatever is negative instead of ignore_index, which may be a number within the vocabulary.
 
 law: tensor_parallel.vocabulary.ignored_targets_do_not_count
-says: ignore
+says: counted as words
 """
 # region solution cross_entropy_forward
     num_rows = logits.shape[-1]

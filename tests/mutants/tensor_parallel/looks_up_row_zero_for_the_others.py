@@ -1,7 +1,7 @@
 """Adds row 0 of every rank to each token.
 
 law: tensor_parallel.vocabulary.embedding_equals_the_whole
-says: embedding
+says: row 0 of every rank
 """
 # region solution embedding_forward
         row = tokens - self.first_row

@@ -1,7 +1,7 @@
 """Tells the loss that padding counts.
 
 law: tensor_parallel.model.loss_and_gradients_equal_the_whole
-says: loss
+says: logits are right
 """
 # region solution parallelize
     config, world_size = gpt.config, dist.get_world_size(group)

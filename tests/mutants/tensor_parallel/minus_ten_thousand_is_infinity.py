@@ -1,7 +1,7 @@
 """Masks padding with −10000, which real logits may reach.
 
 law: tensor_parallel.vocabulary.large_logits_stay_finite
-says: loss
+says: minus infinity
 """
 # region solution cross_entropy_forward
     num_rows = logits.shape[-1]

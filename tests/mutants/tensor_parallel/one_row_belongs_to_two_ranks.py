@@ -1,7 +1,7 @@
 """Counts the row behind its last as its own, so the first token of each rank but rank 0 is looked up twice.
 
 law: tensor_parallel.vocabulary.embedding_equals_the_whole
-says: embedding
+says: row 0 of rank 1
 """
 # region solution embedding_forward
     row = tokens - self.first_row

@@ -1,7 +1,7 @@
 """Clamps tokens of other ranks to its own rows and adds what it finds there.
 
 law: tensor_parallel.vocabulary.embedding_equals_the_whole
-says: embedding
+says: clamped to them
 """
 # region solution embedding_forward
     row = (tokens - self.first_row).clamp(0, len(self.weight) - 1)

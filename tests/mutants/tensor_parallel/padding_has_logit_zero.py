@@ -1,7 +1,7 @@
 """Padding takes part in the softmax.
 
 law: tensor_parallel.vocabulary.uneven_vocabularies_are_padded
-says: padding
+says: padding takes part
 """
 # region solution cross_entropy_forward
         num_rows = logits.shape[-1]

@@ -1,7 +1,7 @@
 """Scales without a limit of 1, so small gradients grow to max_norm.
 
 law: tensor_parallel.clipping.gradients_are_scaled_alike
-says: gradient
+says: scaled up to max_norm
 """
 # region solution clip_grad_norm
     parameters = list(parameters)

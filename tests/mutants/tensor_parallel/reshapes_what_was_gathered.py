@@ -1,7 +1,7 @@
 """Gathers into a tensor of the joined shape as it lies: parts end up one after the other in memory, in order for dim 0 alone.
 
 law: tensor_parallel.functions.sequence_functions_are_conjugate
-says: all_gather_sequence
+says: one behind the other
 """
 # region solution gathered
     part = x.contiguous()

@@ -1,7 +1,7 @@
 """Deals the last dim out one by one (r, r + N, r + 2N, …) instead of in contiguous parts.
 
 law: tensor_parallel.functions.scatter_and_gather_are_conjugate
-says: scatter
+says: every N-th number
 """
 # region solution scatter_forward
     ctx.group, ctx.whole_shape = group, x.shape

@@ -1,7 +1,7 @@
 """Scatter's backward is that of a slice: zeros where the other ranks' parts belong.
 
 law: tensor_parallel.functions.scatter_and_gather_are_conjugate
-says: gradient
+says: zeros where
 """
 # region solution scatter_forward
     ctx.group, ctx.whole_shape = group, x.shape

@@ -1,7 +1,7 @@
 """Sums the embedding and slices its tokens: right forward, and backward each rank's rows get the gradient of its own tokens only.
 
 law: tensor_parallel.vocabulary.embedding_equals_the_whole
-says: gradient
+says: own tokens give
 """
 # region solution embedding_forward
     row = tokens - self.first_row

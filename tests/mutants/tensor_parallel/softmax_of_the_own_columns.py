@@ -1,7 +1,7 @@
 """The denominator is that of this rank's columns.
 
 law: tensor_parallel.vocabulary.loss_and_gradient_equal_the_whole
-says: loss
+says: denominator of rank
 """
 # region solution cross_entropy_forward
         num_rows = logits.shape[-1]

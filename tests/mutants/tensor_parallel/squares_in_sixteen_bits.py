@@ -1,7 +1,7 @@
 """Squares 16-bit gradients in 16 bits, where small ones vanish and large ones overflow.
 
 law: tensor_parallel.clipping.norm_is_that_of_the_whole_model
-says: norm
+says: 16 bits
 """
 # region solution clip_grad_norm
     parameters = list(parameters)

@@ -1,7 +1,7 @@
 """Sums the stored gradient after each backward, old parts included.
 
 law: tensor_parallel.sequence.whole_weights_collect_their_gradients
-says: backward
+says: first backward's gradient
 """
 # region solution cut_the_stream
     whole = [module for module in gpt.modules() if isinstance(module, nn.LayerNorm | nn.RMSNorm)]

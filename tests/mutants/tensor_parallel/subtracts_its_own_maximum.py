@@ -1,7 +1,7 @@
 """Subtracts the maximum of its own columns and adds up exponentials that were scaled differently.
 
 law: tensor_parallel.vocabulary.loss_and_gradient_equal_the_whole
-says: loss
+says: maximum of its own columns
 """
 # region solution cross_entropy_forward
     num_rows = logits.shape[-1]
