@@ -98,7 +98,7 @@ class Desk:
             self.changed_in_flight = Fault("changed_in_flight", seat.rank, sentence)
         if not call.is_answered:
             seat.waits[call.id] = call
-        if word.how != "future" or not self.request.network.late:  # late: a callback that nobody waits for is never called
+        if word.how != "future" or word.by_engine or not self.request.network.late:  # late: a callback that nobody waits for isn't called
             call.is_awaited = True
             self._hand_over(call, seat)
 

@@ -54,6 +54,7 @@ class OperationWord(msgspec.Struct):
 
 class WaitWord(msgspec.Struct):
     wait: Count
+    by_engine: bool = False  # autograd's engine has asked for the future: a library in C++, whose waits on it nobody sees
     how: Literal["wait", "poll", "future"] = "wait"  # "poll": somebody has looked, and seen that it is done
     at: Text = ""
     changed: list[Count] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 import zlib
 from collections.abc import Sequence
@@ -168,7 +169,7 @@ class WireWork(Work, Landing):
             future.set_result(self._value)
 
     # --- waiting
-    def _ask(self, how: str) -> None:
+    def _ask(self, how: str, *, by_engine: bool = False) -> None:
         """Tell the judge, once, that somebody now depends on this operation."""
         if self._is_asked:
             if self._is_future_asked and how != "future":
@@ -179,6 +180,8 @@ class WireWork(Work, Landing):
             self._note_changes()
             self._watched = {}
         header: dict[str, Json] = {"wait": self.id, "how": how, "at": self.judges_line.student_line()}
+        if by_engine:
+            header["by_engine"] = True
         if self._changed:
             header["changed"] = sorted(self._changed)
         self.judges_line.post(header)
@@ -202,7 +205,8 @@ class WireWork(Work, Landing):
             self.judges_line.post({"wait": self.id, "how": "wait", "at": self.judges_line.student_line()})
 
     def get_future(self) -> torch.futures.Future[Any]:
-        self._ask("future")
+        caller = sys._getframe(1)  # C++ has no frame: below it is who called the engine
+        self._ask("future", by_engine=caller.f_code.co_filename == torch.autograd.graph.__file__)
         with self._guard:
             if self._future is None:
                 self._future = WireFuture(self)

@@ -9,9 +9,29 @@ import mmap
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 FAR_STRIDE = 2**30  # elements between rows: the fourth row begins beyond 2**31
 Named = dict[str, torch.Tensor]
+
+
+class HostQuestions(TorchDispatchMode):
+    """Notes what would make the host wait for a device: a number or a shape that depends on values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.overloadpacket.__name__
+        by_mask = name.startswith("index") and any(isinstance(x, torch.Tensor) and x.dtype == torch.bool for x in _indices(args))
+        if name in ("_local_scalar_dense", "nonzero", "masked_select", "equal") or by_mask:
+            self.names.append("a boolean index" if by_mask else {"_local_scalar_dense": "a tensor's number"}.get(name, name))
+        return func(*args, **(kwargs or {}))
+
+
+def _indices(args: Any) -> Any:
+    return args[1] if len(args) > 1 and isinstance(args[1], list | tuple) else ()
 
 
 # --- the three operations --------------------------------------------------------------------------------------------
@@ -31,7 +51,8 @@ def operation(at: Any, *, function: str, layout: str, options: dict[str, Any], i
         saved[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
         return tensor
 
-    with watching() as forward, torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+    asking = HostQuestions()
+    with watching() as forward, torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor), asking:
         y = getattr(at.submission.fused_kernels, function)(*leaves.values(), **options)
     gc.collect()
     kept = {start: num_bytes for start, num_bytes in live_storages().items() if start not in before} | saved
@@ -40,7 +61,7 @@ def operation(at: Any, *, function: str, layout: str, options: dict[str, Any], i
     at.report(kept_bytes=sum(num_bytes for start, num_bytes in kept.items() if start not in own | {output}))
     at.report(keeps_output=output in saved, is_contiguous=y.is_contiguous(), is_new=not y.numel() or output not in own)
     returned = {"y": y.detach()}
-    with watching() as backward:
+    with watching() as backward, asking:
         if is_backward:
             wanted = {name: x for name, x in leaves.items() if x.requires_grad}
             gradients = torch.autograd.grad(y, tuple(wanted.values()), tensors["d"])
@@ -48,7 +69,7 @@ def operation(at: Any, *, function: str, layout: str, options: dict[str, Any], i
     if is_watched:
         for watch in (forward, backward):
             watch.name(**returned)
-        at.report(forward=forward.facts(), backward=backward.facts())
+        at.report(forward=forward.facts(), backward=backward.facts(), asked=asking.names)
     return returned | {f"{name}.after": tensor.detach() for name, tensor in tensors.items() if layout != "far"}
 
 

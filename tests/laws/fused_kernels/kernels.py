@@ -132,7 +132,7 @@ def judge_no_race(seen: Any) -> None:
 
 # --- memory ----------------------------------------------------------------------------------------------------------
 def judge_kept(seen: Any, case: Case) -> None:
-    """Between the passes only the inputs are kept, and a few bytes for each row."""
+    """Between the passes only the inputs are kept, and a few bytes for each row; the loss asks for no number of the device's."""
     facts = seen.facts(0)
     allowed = KEPT_PER_ROW_BYTES * case.num_rows + FEW_BYTES
     kept = facts["kept_bytes"]
@@ -146,6 +146,15 @@ def judge_kept(seen: Any, case: Case) -> None:
                 allowed=f"Allowed: {KEPT_PER_ROW_BYTES} for each row, {allowed} in all.",
                 diagnosis=f"It keeps {times:.3g} times the size of {case.first}; only the inputs should be kept.",
                 suggestion="Keep the inputs themselves, not copies of them, and make everything else again backward.",
+            )
+        )
+    if case.of == "cross_entropy" and facts["asked"]:
+        raise LawBroken(
+            Message(
+                seen=f"On the way through {case.of} the host asks for {' and '.join(sorted(set(facts['asked'])))}.",
+                allowed="It may launch work, and ask for nothing that the device has still to compute.",
+                diagnosis="On a GPU the host would wait here in every step.",
+                suggestion="No .item(), no `if` on a tensor, no x[mask]: keep such numbers as tensors, and let a kernel load them.",
             )
         )
 

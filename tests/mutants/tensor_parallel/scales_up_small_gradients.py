@@ -1,7 +1,7 @@
 """Scales to max_norm also where the norm is smaller.
 
 law: tensor_parallel.clipping.gradients_are_scaled_alike
-says: times
+says: scaled up to max_norm
 """
 # region solution clip_grad_norm
     parameters = list(parameters)

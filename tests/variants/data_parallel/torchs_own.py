@@ -15,7 +15,8 @@ policy: library-data-parallelism
             self.anchor = [p for p in module.parameters() if p.requires_grad][:1]
 
         def forward(self, *inputs, **named):
-            return self.inner(*inputs, **named) + 0 * self.anchor[0].sum()
+            outputs, nothing = self.inner(*inputs, **named), 0 * self.anchor[0].sum()
+            return (outputs[0] + nothing, *outputs[1:]) if isinstance(outputs, tuple) else outputs + nothing
 
     parallel = importlib.import_module("torch.nn.parallel.distributed")
     broadcast_module_state(module, group)
