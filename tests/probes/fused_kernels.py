@@ -51,7 +51,7 @@ def operation(at: Any, *, function: str, layout: str, options: dict[str, Any], i
         saved[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
         return tensor
 
-    asking = HostQuestions()
+    asking = HostQuestions() if is_watched else contextlib.nullcontext()  # its machinery is memory, too
     with watching() as forward, torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor), asking:
         y = getattr(at.submission.fused_kernels, function)(*leaves.values(), **options)
     gc.collect()
