@@ -24,8 +24,7 @@ EVERYWHERE = (
     Rule(
         "raw-memory",
         ("ctypes", "_ctypes", "cffi", "numpy.ctypeslib", "numpy.lib.stride_tricks", "torch.utils.cpp_extension", "torch.from_file",
-         ".from_file",
-         ".from_address"),
+         ".from_file", ".from_address"),
         "Memory is reached through tensors: an address may be anybody's, and code of another language has no reader here.",
     ),
     Rule(
@@ -61,9 +60,8 @@ EVERYWHERE = (
     Rule(
         "network",
         ("socket", "_socket", "socketserver", "ssl", "http", "urllib", "ftplib", "smtplib", "xmlrpc", "requests", "httpx", "aiohttp",
-         "webbrowser",
-         "asyncio.open_connection", "asyncio.start_server", "torch.hub", "torch.distributed.TCPStore", "torch.distributed.FileStore",
-         "torch.distributed.rpc", "torch.distributed.elastic"),
+         "webbrowser", "asyncio.open_connection", "asyncio.start_server", "torch.hub", "torch.distributed.TCPStore",
+         "torch.distributed.FileStore", "torch.distributed.rpc", "torch.distributed.elastic"),
         "Ranks talk through torch.distributed's process group and through nothing else.",
     ),
     Rule(

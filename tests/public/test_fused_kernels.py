@@ -257,7 +257,9 @@ def test_reads_the_logits_once(observe):
 @pytest.mark.law("cross_entropy.keeps_only_its_inputs")
 def test_loss_keeps_only_its_inputs(observe):
     """The logits, the targets, and a number for each row; and nothing is asked of the device."""
-    kernels.judge_kept(cases.run(observe, LOSS_COUNTED, is_backward=True, is_watched=True), LOSS_COUNTED)
+    seen = cases.run(observe, LOSS_COUNTED, is_backward=True, is_watched=True)
+    kernels.judge_kept(seen, LOSS_COUNTED)
+    kernels.judge_nothing_is_asked(seen, LOSS_COUNTED)
 
 
 @pytest.mark.law("cross_entropy.compiles_for_every_generation")

@@ -1,6 +1,6 @@
 """Small random edits of the solutions, each graded: what costs no point is a hole in the laws, or says the same in other words.
 
-    python -m tests.soak.edits --times 20 --seed 1 [--assignment collectives] --out edits.json
+    python -m tests.soak.edits --times 20 --seed 1 [--assignment collectives] [--out FILE]
 
 Nobody has thought of these edits, unlike the mutants, so that the share of them that dies says how much of a solution the laws hold in
 place. An edit changes one operator, number, condition, keyword (`strict` says nothing), bound or statement inside a region. The laws of the
@@ -70,6 +70,7 @@ def edits_of(assignment: Assignment, file: str) -> list[Edit]:
     regions = find(source, file)
     edits = []
     tree = ast.parse(source)
+    plain = ast.dump(tree)
     idle = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == "strict"}
     for node in ast.walk(tree):
         if not isinstance(node, ast.expr | ast.stmt) or id(node) in idle:
@@ -80,7 +81,7 @@ def edits_of(assignment: Assignment, file: str) -> list[Edit]:
         for text in _other_forms(node, source):
             edited = _replaced(source, node, text)
             before, after = source.splitlines()[node.lineno - 1].strip(), edited.splitlines()[node.lineno - 1].strip()
-            if _compiles(edited) and ast.dump(ast.parse(edited)) != ast.dump(ast.parse(source)):
+            if _says_something_else(edited, plain):
                 edits.append(Edit(assignment.name, file, region.name, node.lineno, before, after, edited))
     return sorted(edits, key=lambda edit: (edit.line, edit.after))
 
@@ -122,12 +123,11 @@ def _replaced(source: str, node: ast.expr | ast.stmt, text: str) -> str:
     return b"".join([*lines[:first], whole, *lines[last + 1 :]]).decode()
 
 
-def _compiles(source: str) -> bool:
+def _says_something_else(edited: str, plain: str) -> bool:
     try:
-        ast.parse(source)
+        return ast.dump(ast.parse(edited)) != plain
     except SyntaxError:
         return False
-    return True
 
 
 # --- trials ----------------------------------------------------------------------------------------------------------
@@ -137,10 +137,11 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=20, help="edits of each assignment")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--assignment", action="append", default=[])
-    parser.add_argument("--out", type=Path, default=Path("edits.json"))
+    parser.add_argument("--out", type=Path, default=ROOT / ".grade" / "edits.json")
     options = parser.parse_args()
     course = load(ROOT)
     trials: list[Trial] = []
+    options.out.parent.mkdir(parents=True, exist_ok=True)
     with opened_runs(course.root, None, forgets=True) as runs, tempfile.TemporaryDirectory() as workshop:
 
         def tried(assignment: Assignment, edit: Edit, folder: Path) -> Trial:

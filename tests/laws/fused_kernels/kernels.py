@@ -132,7 +132,7 @@ def judge_no_race(seen: Any) -> None:
 
 # --- memory ----------------------------------------------------------------------------------------------------------
 def judge_kept(seen: Any, case: Case) -> None:
-    """Between the passes only the inputs are kept, and a few bytes for each row; the loss asks for no number of the device's."""
+    """Between the passes only the inputs are kept, and a few bytes for each row."""
     facts = seen.facts(0)
     allowed = KEPT_PER_ROW_BYTES * case.num_rows + FEW_BYTES
     kept = facts["kept_bytes"]
@@ -148,10 +148,15 @@ def judge_kept(seen: Any, case: Case) -> None:
                 suggestion="Keep the inputs themselves, not copies of them, and make everything else again backward.",
             )
         )
-    if case.of == "cross_entropy" and facts["asked"]:
+
+
+def judge_nothing_is_asked(seen: Any, case: Case) -> None:
+    """The host asks for no number, and for no shape, that the device has still to compute."""
+    asked = seen.facts(0)["asked"]
+    if asked:
         raise LawBroken(
             Message(
-                seen=f"On the way through {case.of} the host asks for {' and '.join(sorted(set(facts['asked'])))}.",
+                seen=f"On the way through {case.of} the host asks for {' and '.join(sorted(set(asked)))}.",
                 allowed="It may launch work, and ask for nothing that the device has still to compute.",
                 diagnosis="On a GPU the host would wait here in every step.",
                 suggestion="No .item(), no `if` on a tensor, no x[mask]: keep such numbers as tensors, and let a kernel load them.",
